@@ -79,12 +79,14 @@ def ended(sweep: Sweep) -> bool:
     One that hangs either takes no processor any more, or takes it for ever. The clock on the wall says
     nothing of a sweep that is given none.
     """
-    spent, since = 0.0, time.monotonic()
+    spent = 0.0
+    since = time.monotonic()
     while sweep.poll() is None:
         time.sleep(0.05)
         now = sum(map(ticks, members(sweep.pid))) / os.sysconf("SC_CLK_TCK")
         if now > spent + 0.5:
-            spent, since = now, time.monotonic()
+            spent = now
+            since = time.monotonic()
         if spent > SPINS_AFTER or time.monotonic() - since > STANDS_AFTER:
             os.killpg(sweep.pid, signal.SIGKILL)
             sweep.wait()
@@ -249,7 +251,8 @@ def kept_a_run(points: list[tuple[int, float]]) -> tuple[float, float] | None:
 def steady(runs: int) -> dict[str, Any]:
     """Leave a sweep alone, and give what its processes keep of a run."""
     with tempfile.TemporaryDirectory() as folder:
-        study, out = Path(folder) / "study.toml", Path(folder) / "out"
+        study = Path(folder) / "study.toml"
+        out = Path(folder) / "out"
         study.write_text(STUDY.format(seeds=runs // 4))
         sweep = start(study, out)
         seen = watch(sweep, RunStore(out))

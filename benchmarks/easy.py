@@ -538,7 +538,9 @@ PLANTS["hover"] = Plant(
 
 
 def tanks_start(rng):
-    a, b, c = rng.uniform(0.2, 1.5), rng.uniform(0.2, 1.5), rng.uniform(0.2, 1.5)
+    a = rng.uniform(0.2, 1.5)
+    b = rng.uniform(0.2, 1.5)
+    c = rng.uniform(0.2, 1.5)
     return a, b, c, rng.uniform(0.4, 1.2), rng.uniform(0.4, 1.2), rng.uniform(0.4, 1.2)
 
 
@@ -720,11 +722,13 @@ class Network(Policy):
 
     def act(self, observations, steps, rng):
         """Return a batch of actions."""
-        low, high = self.observation_space.low, self.observation_space.high
+        low = self.observation_space.low
+        high = self.observation_space.high
         actions = self.model.predict(2.0 * (observations - low) / (high - low) - 1.0, deterministic=True)[0]
         if self.listed:
             return actions
-        low, high = self.action_space.low, self.action_space.high
+        low = self.action_space.low
+        high = self.action_space.high
         return low + (actions + 1.0) / 2.0 * (high - low)
 
 
@@ -777,7 +781,8 @@ def one_seed(case: Row) -> Row:
 
 def line(name: str, found: list[Row]) -> Row:
     """Return a line of the table."""
-    means, one = column(found, "mean"), found[0]
+    means = column(found, "mean")
+    one = found[0]
     return {
         "plant": name,
         "random actions": one["random"],

@@ -228,7 +228,8 @@ def main() -> None:
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if "FAULTS_SHIM" not in os.environ:  # start again with the shim in place
-            shim, source = f"{folder}/faults.so", Path(__file__).with_suffix(".c")
+            shim = f"{folder}/faults.so"
+            source = Path(__file__).with_suffix(".c")
             subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", shim, source, "-ldl"], check=True)
             env = dict(os.environ, LD_PRELOAD=shim, FAULTS_SHIM="1")
             raise SystemExit(subprocess.run([sys.executable, *sys.argv], env=env).returncode)

@@ -296,9 +296,12 @@ def resident_mb() -> int:
 
 def fuzz(name: str, mutants: int, seed: int, keep: Path | None) -> dict[str, Any]:
     """Try so many mutants; those that show a fault are kept."""
-    target, rng = TARGETS[name], random.Random(seed)
+    target = TARGETS[name]
+    rng = random.Random(seed)
     report: Counter[str] = Counter(refused=0, loaded=0, faults=0)
-    slowest, growth, peak = 0.0, 0, -(2**60)
+    slowest = 0.0
+    growth = 0
+    peak = -(2**60)
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as where:
         folder = Path(where)
         files = target.seeds(folder)
@@ -309,9 +312,11 @@ def fuzz(name: str, mutants: int, seed: int, keep: Path | None) -> dict[str, Any
             content, may_be_sound = target.mutate(files, rng)
             if measured := index % MEASURED_EVERY == 0:
                 tracemalloc.start()
-            before, start = resident_mb(), time.process_time()
+            before = resident_mb()
+            start = time.process_time()
             kind, said = attempt(target, folder, content, may_be_sound or content in files, target.seconds)
-            slowest, grown = max(slowest, time.process_time() - start), resident_mb() - before
+            slowest = max(slowest, time.process_time() - start)
+            grown = resident_mb() - before
             growth = max(growth, grown)
             if measured:
                 peak = max(peak, tracemalloc.get_traced_memory()[1] - 2 * len(content))

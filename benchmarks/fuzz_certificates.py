@@ -22,7 +22,8 @@ from spaql.verify.run import searched
 
 _WORK = 3_000
 """Operations that a check may take: far fewer than the checker allows, for the sake of time."""
-_STARTS, _STEPS = 6, 60
+_STARTS = 6
+_STEPS = 60
 _NEAR = 1e-9
 """By which a played state may miss a range: the rounding of the ends of cells."""
 _VALUES = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-9, 1e9, 1e300, math.inf, -math.inf, math.nan, math.tau, 360.0)
@@ -54,7 +55,8 @@ def circle(state: Any) -> Any:
 
 def grow_certificates(folder: Path) -> list[bytes]:
     """Make a small certificate of each claim, of some plants and controllers."""
-    check_loop._WORK, check_loop._WORK_OF_A_BYTE = _WORK, 0
+    check_loop._WORK = _WORK
+    check_loop._WORK_OF_A_BYTE = 0
     near = {"x": (-0.3, 0.3)}
     asked = (
         Statement(starts=X, allowed=X),
@@ -110,13 +112,16 @@ def _certificate(path: Path, plant: spaql.Dynamics, statement: Statement) -> byt
 
 def forge(files: list[bytes], rng: random.Random) -> tuple[bytes, bool]:
     """Change what a certificate says, with a right hash."""
-    content, kind = rng.choice(files), rng.randrange(10)
+    content = rng.choice(files)
+    kind = rng.randrange(10)
     if kind == 0:
         return with_hash(mutate_inside(content, rng)), True
     if kind == 1:
         return mutate_array(content, rng), True
-    document, other = archive.loads(content), archive.loads(rng.choice(files))
-    data, arrays = dict(document.data), {name: np.array(a) for name, a in document.arrays.items()}
+    document = archive.loads(content)
+    other = archive.loads(rng.choice(files))
+    data = dict(document.data)
+    arrays = {name: np.array(a) for name, a in document.arrays.items()}
     if kind == 2:  # another claim, with the fields that it needs
         claim = rng.choice(list(FIELDS))
         data = {name: data.get(name, other.data.get(name, 1)) for name in FIELDS[claim][0]} | {"claim": claim}
@@ -287,6 +292,7 @@ def _run(data: Any, arrays: Any, prefix: str, inputs: list[float]) -> tuple[list
                 rows.append(float(getattr(np, NAMES.get(name, name))(*given)))
     kind, a, b, yes, no, leaf = tape["branch"][0, :6].tolist()
     while kind >= 0:
-        x, y = rows[a], rows[b]
+        x = rows[a]
+        y = rows[b]
         kind, a, b, yes, no, leaf = tape["branch"][yes if (x < y, x <= y, x == y)[kind] else no, :6].tolist()
     return [rows[row] for row in tape["outputs"][leaf].tolist()], bool(tape["flags"][leaf])

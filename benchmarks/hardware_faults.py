@@ -59,9 +59,11 @@ def sample(number: int, x: float = 0.1) -> bytes:
 
 def injected(case: Row) -> Row:
     """Return how long after its time the safe action came, and how many unsafe ones followed."""
-    fault, period = case["fault"], case["period"]
+    fault = case["fault"]
+    period = case["period"]
     rng = random.Random(f"{fault} {case['seed']}")
-    good, sent = rng.randint(4, 8), []
+    good = rng.randint(4, 8)
+    sent = []
 
     def script(number: int) -> bytes:
         sent.append(time.monotonic())

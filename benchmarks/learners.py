@@ -35,7 +35,8 @@ assert CARTPOLE is not None
 
 def start_wide(rng):
     """|x| < 1.2, |angle| < 0.12, and speeds below 0.5."""
-    x, v = rng.uniform(-1.2, 1.2), rng.uniform(-0.5, 0.5)
+    x = rng.uniform(-1.2, 1.2)
+    v = rng.uniform(-0.5, 0.5)
     return x, v, rng.uniform(-0.12, 0.12), rng.uniform(-0.5, 0.5)
 
 
@@ -58,7 +59,8 @@ class Noisy(gymnasium.Wrapper):
 
     def __init__(self, env: gymnasium.Env, done: float, seen: float) -> None:
         super().__init__(env)
-        low, high = env.observation_space.low, env.observation_space.high
+        low = env.observation_space.low
+        high = env.observation_space.high
         self._seen = seen * np.where(np.isfinite(high - low) & (high - low < 1e6), high - low, 4.0) / 2
         self._done = done
 
@@ -67,7 +69,8 @@ class Noisy(gymnasium.Wrapper):
         return self._blurred(observation), info
 
     def step(self, action: Any) -> Any:
-        rng, space = self.env.unwrapped.np_random, self.env.action_space
+        rng = self.env.unwrapped.np_random
+        space = self.env.action_space
         if isinstance(space, Discrete):
             action = int(rng.integers(space.n)) if rng.random() < self._done else action
         else:
@@ -99,12 +102,14 @@ def world(case: Row) -> str | gymnasium.Env:
 
 def one_seed(case: Row) -> Row:
     """Train, and judge what was found from fresh starts."""
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    cpu = time.process_time()
     horizon = {"horizon": 200} if case["delay"] or case["see"] else {}
     options = horizon | json.loads(case["settings"])
     agent = getattr(spaql, case["algo"])(world(case), seed=case["seed"], **options)
     agent.learn(total_timesteps=case["steps"], progress_bar=False)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    wall = time.perf_counter() - wall
+    cpu = time.process_time() - cpu
     fresh = spaql.evaluate(agent, episodes=case["episodes"], seed=10**6 + case["seed"])
     return {
         "taken": agent.training_steps,

@@ -106,8 +106,12 @@ def best(
     step: Any, later: Values, grid: Grid, actions: Actions, state: Floats, scratch: Floats
 ) -> tuple[float, float]:
     """Return the value of a state, and the action that leads to it."""
-    after, action, outcome = scratch[:2], scratch[2:3], scratch[3:]
-    highest, chosen, gap = -math.inf, 0.0, (actions.high - actions.low) / (actions.levels - 1)
+    after = scratch[:2]
+    action = scratch[2:3]
+    outcome = scratch[3:]
+    highest = -math.inf
+    chosen = 0.0
+    gap = (actions.high - actions.low) / (actions.levels - 1)
     for k in range(actions.tried):
         if k < actions.levels:
             action[0] = actions.low + k * gap
@@ -121,14 +125,16 @@ def best(
         if outcome[1] == 0.0:
             value += interpolated(later, grid, after)
         if value > highest:
-            highest, chosen = value, action[0]
+            highest = value
+            chosen = action[0]
     return highest, chosen
 
 
 @compiled
 def sweep(step: Any, values: Values, grid: Grid, actions: Actions) -> None:
     """Write the values of all steps, from the last to the second."""
-    state, scratch = np.empty(2), np.empty(5)
+    state = np.empty(2)
+    scratch = np.empty(5)
     for t in range(values.shape[0] - 2, 0, -1):
         for i in range(grid.points):
             for j in range(grid.points):
@@ -142,7 +148,9 @@ def play(
     step: Any, values: Values, grid: Grid, actions: Actions, states: Floats, returns: Floats, played: Floats
 ) -> None:
     """Play from each start, which is overwritten, the best action one step ahead."""
-    scratch, action, outcome = np.empty(5), np.empty(1), np.empty(2)
+    scratch = np.empty(5)
+    action = np.empty(1)
+    outcome = np.empty(2)
     for i in range(states.shape[0]):
         for t in range(played.shape[1]):
             action[0] = best(step, values[t + 1], grid, actions, states[i], scratch)[1]
@@ -156,7 +164,9 @@ def play(
 def limit(problem: Problem, box: Box, starts: Floats) -> Played:
     """Return what a grid of the states plays from given starts."""
     assert problem.dynamics is not None
-    space, low, high = problem.actions.space, np.array(box.low), np.array(box.high)
+    space = problem.actions.space
+    low = np.array(box.low)
+    high = np.array(box.high)
     cell = (high - low) / (box.points - np.array([not box.turns, True]))
     grid = Grid(box.low, tuple(cell.tolist()), box.points, box.turns)
     if isinstance(space, Discrete):
@@ -164,7 +174,8 @@ def limit(problem: Problem, box: Box, starts: Floats) -> Played:
     else:
         actions = Actions(float(space.low[0]), float(space.high[0]), LEVELS, LEVELS + 2 * HALVINGS)
     values = np.zeros((problem.horizon + 1, box.points, box.points), np.float32)
-    returns, played = np.zeros(len(starts)), np.full((len(starts), problem.horizon), np.nan)
+    returns = np.zeros(len(starts))
+    played = np.full((len(starts), problem.horizon), np.nan)
     plant = problem.dynamics.plant
     sweep(plant.addresses.step, values, grid, actions)
     play(plant.addresses.step, values, grid, actions, starts.copy(), returns, played)
@@ -175,7 +186,8 @@ def limit(problem: Problem, box: Box, starts: Floats) -> Played:
 def row(name: str) -> Row:
     """Return the line of a problem, whose returns are of the better grid for each start."""
     runs = compare_runs(FULL, only=["plantree", name], budgets=[1])
-    problem, box = make_problem(name), BOXES[name]
+    problem = make_problem(name)
+    box = BOXES[name]
     starts = np.concatenate([fresh_starts(problem, run.fresh_episodes, run.agent_seed + 1) for run in runs])
     began = time.process_time()
     coarse = limit(problem, box._replace(points=box.points // 2), starts)

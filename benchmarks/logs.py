@@ -132,27 +132,32 @@ def held_at_random(space: gymnasium.Space[Any], rng: np.random.Generator) -> Ite
 def write_log(path: Path, name: str, rows: int, seed: int, kind: str = "detuned") -> None:
     """Write whole episodes of at least so many rows; the last row of each has no action."""
     behaviour, observations, action, _ = PLANTS[name]
-    rng, written, episode = np.random.default_rng(seed), 0, 0
+    rng = np.random.default_rng(seed)
+    written = 0
+    episode = 0
     with gymnasium.make(name) as env, path.open("w", newline="", encoding="utf-8") as file:
         at_random = held_at_random(env.action_space, rng)
         table = csv.writer(file)
         table.writerow(["run", *observations, action])
         while written < rows:
-            observation, over = env.reset(seed=seed * 100_000 + episode)[0], False
+            observation = env.reset(seed=seed * 100_000 + episode)[0]
+            over = False
             detuned = kind == "detuned" or (kind == "mixture" and rng.random() < 0.5)
             while not over:
                 taken = behaviour(observation, rng) if detuned else next(at_random)
                 table.writerow([episode, *map(float, observation), *np.ravel(taken)])
                 played = np.array(taken, np.float32) if isinstance(taken, list) else taken
                 observation, _, terminated, truncated, _ = env.step(played)
-                over, written = terminated or truncated, written + 1
+                over = terminated or truncated
+                written = written + 1
             table.writerow([episode, *map(float, observation), ""])
             episode += 1
 
 
 def fitted(case: Row) -> Row:
     """Fit to a log, and judge the controller in the environment."""
-    name, seed = case["plant"], case["seed"]
+    name = case["plant"]
+    seed = case["seed"]
     _, observations, action, goal = PLANTS[name]
     cpu = time.process_time()
     with tempfile.TemporaryDirectory() as folder:

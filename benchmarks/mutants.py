@@ -26,8 +26,11 @@ def mutate_bytes(plain: bytes, others: list[bytes], rng: random.Random) -> bytes
     """Change, cut, double or swap bytes."""
     content = bytearray(plain)
     for _ in range(rng.choice((1, 1, 1, 2, 4, 16))):
-        at, n, other = rng.randrange(len(content) + 1), rng.choice((1, 8, 64, 1024)), rng.choice(others)
-        there, kind = rng.randrange(len(other)), rng.randrange(8)
+        at = rng.randrange(len(content) + 1)
+        n = rng.choice((1, 8, 64, 1024))
+        other = rng.choice(others)
+        there = rng.randrange(len(other))
+        kind = rng.randrange(8)
         whole = rng.choice((-1, 0, 2**31, 2**32, 2**53, 2**63 - 1, -(10**18)))
         if not content or kind == 0:
             del content[at:]
@@ -62,7 +65,8 @@ def change_json(value: Any, rng: random.Random) -> None:
     *way, key = rng.choice(places(value))
     for inner in way:
         value = value[inner]
-    old, kind = value[key], rng.randrange(8)
+    old = value[key]
+    kind = rng.randrange(8)
     if kind == 0:
         del value[key]
     elif kind == 1 and isinstance(value, dict):
@@ -98,7 +102,8 @@ def mutate_array(content: bytes, rng: random.Random) -> bytes:
     """Give an array of a model file another size, and maybe another type; all else is as it should be."""
     document = archive.loads(content)
     name = rng.choice(sorted(document.arrays))
-    array, shape = document.arrays[name], list(document.arrays[name].shape)
+    array = document.arrays[name]
+    shape = list(document.arrays[name].shape)
     if shape:
         shape[rng.randrange(len(shape))] = rng.choice((0, 1, 2, 5, 100, 10_000))
     kind = array.dtype if rng.random() < 0.5 else rng.choice("?bBhHiIqQefd")
@@ -112,7 +117,8 @@ def with_hash(content: bytes) -> bytes:
 
 def mutant_of(files: list[bytes], rng: random.Random) -> tuple[bytes, bool]:
     """Give a mutated model file, and whether its hash is right."""
-    content, kind = rng.choice(files), rng.randrange(5)
+    content = rng.choice(files)
+    kind = rng.randrange(5)
     if kind == 0:
         return mutate_bytes(content, files, rng), False
     if kind == 1:

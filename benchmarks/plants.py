@@ -43,7 +43,10 @@ def judged(policy: Any, problem: spaql.Problem, seed: int) -> Row:
 
 def one_seed(case: Row) -> Row:
     """Design all controllers of a seed, and judge them."""
-    plant, steps, seed, nominal = find_dynamics(case["plant"]), case["steps"], case["seed"], case["nominal"]
+    plant = find_dynamics(case["plant"])
+    steps = case["steps"]
+    seed = case["seed"]
+    nominal = case["nominal"]
     assert plant is not None
     worlds = [spaql.make_problem(one, measured=False) for one in (plant, perturbed(plant))]
     problem, rough = worlds
@@ -63,7 +66,8 @@ def one_seed(case: Row) -> Row:
 
 def behind(found: Row) -> tuple[bool, bool]:
     """Whether the learner is no worse than the best classical controller of a seed, and within 1 % of it."""
-    own, rivals = np.array(found[LEARNER]["returns"]), [key for key in ("pid", "lqr") if key in found]
+    own = np.array(found[LEARNER]["returns"])
+    rivals = [key for key in ("pid", "lqr") if key in found]
     best = max((np.array(found[key]["returns"]) for key in rivals), key=np.mean)
     difference = own - best
     close = difference.mean() >= -0.01 * abs(best.mean())

@@ -47,12 +47,14 @@ def command(*words: str) -> Row:
 def store(n: int) -> Row:
     """Measure the commands over a store of n finished runs: copies of a real one under their own ids."""
     with tempfile.TemporaryDirectory() as folder:
-        study, root = Path(folder) / "study.toml", Path(folder) / "store"
+        study = Path(folder) / "study.toml"
+        root = Path(folder) / "store"
         study.write_text(
             f'problems = ["cartpole200"]\nalgorithms = ["spaql"]\nseeds = {n // 10}\niterations = 2\n'
             f"[grid]\nscaling = {list(range(1, 11))}\n"
         )
-        runs, found = spaql.read_study(study), RunStore(root)
+        runs = spaql.read_study(study)
+        found = RunStore(root)
         spaql.sweep(runs[:1], root, workers=1, progress_bar=False)
         files = {path.name: path.read_bytes() for path in found.folder(runs[0]).iterdir()}
         result = json.loads(files["result.json"])

@@ -64,7 +64,8 @@ def of_run(case: Row) -> Row:
 
 def runs(given: argparse.Namespace) -> None:
     """Print a row for each run."""
-    given.processes, given.out = 1, None
+    given.processes = 1
+    given.out = None
     show(run(of_run, [{"run": str(one), "limit": given.seconds} for one in given.runs], given))
 
 

@@ -37,7 +37,9 @@ from studies import parser
 ROOT = Path(__file__).parents[1]
 FILES = ROOT / "src" / "spaql" / "zoo"
 PAGE = ROOT / "docs" / "zoo.md"
-SEED, EPISODES, EVALUATION_SEED = 0, 1_000, 1_000_000
+SEED = 0
+EPISODES = 1_000
+EVALUATION_SEED = 1_000_000
 MACHINE = "Cortex-M4F"
 MILLION = 1_000_000
 
@@ -162,7 +164,8 @@ def controllers_table(entries: list[zoo.Entry]) -> str:
 
 
 def beside_table(entries: list[zoo.Entry]) -> str:
-    rows, seen = [], set()
+    rows = []
+    seen = set()
     for one in entries:
         for other in one.beside:
             if (one.problem, other.name) in seen:

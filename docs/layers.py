@@ -37,7 +37,9 @@ CONTENTS = {
     "languages": "text of any origin",
     "registration": "ids of plants",
 }
-WIDTH, HEIGHT, GAP = 760, 46, 8
+WIDTH = 760
+HEIGHT = 46
+GAP = 8
 STYLE = (
     "text{font-family:Verdana,Arial,sans-serif;text-anchor:middle}"
     ".b{font-size:14px;font-weight:bold}.s{font-size:11px}"

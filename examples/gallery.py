@@ -27,10 +27,13 @@ from spaql.figures import MapRecord, TreeRecord, compute_map, compute_tree, draw
 
 WIDTH, HIGH, PAD = 960, 360, 12
 """Pixels: of a picture, of its upper half, and around its parts."""
-MAP_DPI, TREE_DPI = 70, 92
+MAP_DPI = 70
+TREE_DPI = 92
 LIT = (0.96, 0.65, 0.14)
 """The colour of the active leaf, where leaves have no colours of their own."""
-INK, PAPER, TRAIL = (34, 34, 34), (255, 255, 255), (255, 255, 255)
+INK = (34, 34, 34)
+PAPER = (255, 255, 255)
+TRAIL = (255, 255, 255)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,12 +128,15 @@ def moments(show: Show, tree: spaql.Controller) -> Iterator[Moment]:
     """Play the episode in Gymnasium's own environment."""
     with closing(gymnasium.make(show.env, render_mode="rgb_array")) as env:
         observation, _ = env.reset(seed=show.episode)
-        total, ended, step = 0.0, False, 0
+        total = 0.0
+        ended = False
+        step = 0
         while not ended and step <= show.steps:
             seen = np.asarray(observation, np.float64)
             leaf = tree.leaf_number(seen)
             observation, reward, terminated, truncated, _ = env.step(tree.predict(observation)[0])
-            total, ended = total + float(reward), terminated or truncated
+            total = total + float(reward)
+            ended = terminated or truncated
             if step % show.every == 0 or ended:
                 yield Moment(Image.fromarray(np.asarray(env.render())), seen, leaf, total, step)
             step += 1
@@ -208,7 +214,8 @@ def animation(show: Show, design: Design) -> list[Image.Image]:
     motion = cropped([moment.image for moment in found])
     seen = np.array([moment.observation for moment in found])
     spots = places_on(figure, record, show, seen, chart.height)
-    top, left = 34, WIDTH - chart.width
+    top = 34
+    left = WIDTH - chart.width
     frames = []
     for i, moment in enumerate(found):
         frame = Image.new("RGB", (WIDTH, top + HIGH + PAD + trees[0].height), PAPER)

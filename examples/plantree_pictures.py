@@ -60,7 +60,8 @@ def draw_samples(axes: list[Axes], learner: object, counts: tuple[int, int]) -> 
 
 def draw_cells(axes: list[Axes], learner: object, plan: Plan) -> None:
     """Draw the cells with one law of motion each, and the errors of their predictions."""
-    z, plant = plan.scale.z(observations()), plan.plant
+    z = plan.scale.z(observations())
+    plant = plan.plant
     cells = find_all(plant.feature, plant.threshold, plant.left, int(plant.roots[0]), z)
     _, number = np.unique(cells, return_inverse=True)
     colours = np.random.default_rng(3).uniform(0.35, 0.95, (number.max() + 1, 3))
@@ -70,7 +71,8 @@ def draw_cells(axes: list[Axes], learner: object, plan: Plan) -> None:
     leaves = int((plant.feature[: len(plant.feature)] < 0).sum())
     label(axes[0], f"{leaves} cells, an affine law of motion in each")
     memory = learner.memory
-    before, after = plan.scale.z(memory.states), plan.scale.z(memory.nexts)
+    before = plan.scale.z(memory.states)
+    after = plan.scale.z(memory.nexts)
     inputs = learner.code.inputs(memory.actions, squares=False)
     rows = find_all(plant.feature, plant.threshold, plant.left, int(plant.roots[0]), before)
     x = np.concatenate([np.ones((len(before), 1)), before, inputs], axis=1)
@@ -84,7 +86,8 @@ def draw_cells(axes: list[Axes], learner: object, plan: Plan) -> None:
 
 def draw_values(axes: list[Axes], plan: Plan) -> None:
     """Draw the values in one of the random partitions, and in all of them."""
-    z, cells = plan.scale.z(observations()), plan.cells
+    z = plan.scale.z(observations())
+    cells = plan.cells
     one = find_all(cells.feature, cells.threshold, cells.left, int(cells.roots[0]), z)
     value = np.where(cells.points[one] > 0, plan.plain[one], np.nan)
     low = float(np.nanquantile(value, 0.02))

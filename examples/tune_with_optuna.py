@@ -45,7 +45,8 @@ def tuned(trials: int, seeds: int, iterations: int) -> optuna.Study:
     """Return a finished study; trials that are worse than the median after a seed are stopped."""
 
     def objective(trial: optuna.Trial) -> float:
-        settings, returns = suggested(trial), []
+        settings = suggested(trial)
+        returns = []
         for seed in range(seeds):
             returns.append(trained_return(settings, seed, iterations))
             trial.report(float(np.mean(returns)), seed)

@@ -21,7 +21,11 @@ class Page:
     """A page of a browser without a window."""
 
     def __init__(self, write: int, read: int) -> None:
-        self._write, self._read, self._rest, self._count, self._session = write, read, b"", 0, ""
+        self._write = write
+        self._read = read
+        self._rest = b""
+        self._count = 0
+        self._session = ""
         self.errors: list[str] = []
         """Exceptions and errors that the page has logged."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]

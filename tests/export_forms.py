@@ -55,9 +55,11 @@ def mutant(machine: Machine, rng: np.random.Generator, what: str) -> Machine:
     """Make a controller that differs from another in one place, for some number of the machine."""
     tree = machine.controller
     number = machine.number
-    inner, ends = np.flatnonzero(tree.feature >= 0), np.flatnonzero(tree.feature < 0)
+    inner = np.flatnonzero(tree.feature >= 0)
+    ends = np.flatnonzero(tree.feature < 0)
     while True:
-        threshold, leaf = tree.threshold.copy(), tree.leaf.copy()
+        threshold = tree.threshold.copy()
+        leaf = tree.leaf.copy()
         if what == "threshold":
             node = int(rng.choice(inner))
             side = bool(rng.random() < 0.5)
@@ -68,7 +70,8 @@ def mutant(machine: Machine, rng: np.random.Generator, what: str) -> Machine:
         other = dataclasses.replace(tree, threshold=threshold, leaf=leaf)
         least, most = np.array(machine.ends).T
         for box in differences(tree, other):
-            low, high = np.maximum(box.low, least), np.minimum(box.high, most)
+            low = np.maximum(box.low, least)
+            high = np.minimum(box.high, most)
             low = np.where(np.isfinite(low), low, np.minimum(high, -1e9))
             if all(number.up(j, x) <= end for j, (x, end) in enumerate(zip(low, high, strict=True))):
                 return dataclasses.replace(machine, controller=other)

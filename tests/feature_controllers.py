@@ -22,7 +22,8 @@ from spaql.controllers import (
     Square,
 )
 
-SEEN, DONE = ("level [m]", "set-point [m]", "sine", "cosine"), ("pump [V]", "valve")
+SEEN = ("level [m]", "set-point [m]", "sine", "cosine")
+DONE = ("pump [V]", "valve")
 OBSERVATIONS = Box(-2.0, 2.0, (4,), np.float64)
 ACTIONS = Box(np.array([-1.0, 0.0]), np.array([1.0, 0.5]), (2,), np.float64)
 ALL = (
@@ -104,18 +105,24 @@ class Reference:
     """One episode of a controller, from the whole history, with the tree asked for its leaves."""
 
     def __init__(self, controller: Controller) -> None:
-        self.controller, self.history, self.done, self.leaf = controller, [], [], None
+        self.controller = controller
+        self.history = []
+        self.done = []
+        self.leaf = None
         self.last = np.array(controller.start)
         self.target = self.last.copy()
         self.integral = {f.name: f.start for f in controller.features if isinstance(f, Integral)}
-        self.low_pass, self.slope = {}, {}
+        self.low_pass = {}
+        self.slope = {}
 
     def value(self, name: str, at: int) -> float:
         return self.history[max(at, 0)][name.split(" [")[0]]
 
     def compute(self, feature, at: int) -> float:
-        step, seconds = self.controller.sample_time, getattr(feature, "time_constant", 0.0)
-        share, first = step / (step + seconds), at == 0
+        step = self.controller.sample_time
+        seconds = getattr(feature, "time_constant", 0.0)
+        share = step / (step + seconds)
+        first = at == 0
         if isinstance(feature, LastAction):
             row = [name.split(" [")[0] for name in self.controller.actions].index(feature.of)
             return (
@@ -155,7 +162,8 @@ class Reference:
         return bool(np.all((numbers >= low - margin) & (numbers < high + margin)))
 
     def act(self, observation):
-        controller, at = self.controller, len(self.history)
+        controller = self.controller
+        at = len(self.history)
         names = (name.split(" [")[0] for name in controller.observations)
         self.history.append(dict(zip(names, observation, strict=True)))
         for feature in controller.features:

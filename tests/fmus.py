@@ -136,7 +136,8 @@ def tank_fmu(
         f"int {f}(void) {{ return 3; }}\n" for f in functions if f" {f}(" not in own and f"*{f}(" not in own
     )
     own = own.replace("RESTORED", " * 0" if forgets else "")
-    source, binary = folder / f"{name}.c", folder / f"{name}.so"
+    source = folder / f"{name}.c"
+    binary = folder / f"{name}.so"
     source.write_text(_CORE + own + stubs)
     compiled([source], binary, ["-shared", "-fPIC", "-O1", "-lm"])
     platform = fmpy.platform if version == 2 else fmpy.platform_tuple

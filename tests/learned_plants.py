@@ -16,7 +16,9 @@ class Affine(gymnasium.Env):
 
     observation_space = Box(-100.0, 100.0, (2,), np.float64)
     action_space = Box(-2.0, 4.0, (1,), np.float64)
-    a, b, c = np.array([[0.9, 0.2], [-0.1, 0.95]]), np.array([0.1, 0.3]), np.array([0.5, 0.0])
+    a = np.array([[0.9, 0.2], [-0.1, 0.95]])
+    b = np.array([0.1, 0.3])
+    c = np.array([0.5, 0.0])
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -43,8 +45,12 @@ def experienced(env: object, steps: int = 3000, episode: int = 60) -> spaql.Plan
     """An agent that remembers random steps."""
     more = {"horizon": episode} if isinstance(env, gymnasium.Env) else {}
     agent = spaql.PlanTree(env, seed=0, mirror="off", **more)
-    memory, code, rng = agent._learner.memory, agent._learner.code, np.random.default_rng(0)
-    plant, ended, taken = agent.problem.make(), True, 0
+    memory = agent._learner.memory
+    code = agent._learner.code
+    rng = np.random.default_rng(0)
+    plant = agent.problem.make()
+    ended = True
+    taken = 0
     while len(memory) < steps:
         if ended or taken == episode:
             state, _ = plant.reset(seed=len(memory))
@@ -57,7 +63,8 @@ def experienced(env: object, steps: int = 3000, episode: int = 60) -> spaql.Plan
         raw = code.raw(action)
         after, reward, ended, _, _ = plant.step(raw)
         memory.add(state, code.standard(np.asarray(raw)[np.newaxis])[0], reward, after, ended=ended)
-        state, taken = after, taken + 1
+        state = after
+        taken = taken + 1
     return agent
 
 
@@ -74,7 +81,8 @@ def known(name: str) -> spaql.PlanTree:
 def some_steps(agent: spaql.PlanTree, count: int = 300) -> tuple[np.ndarray, np.ndarray]:
     """States that were met and others around them, and actions."""
     rng = np.random.default_rng(1)
-    memory, space = agent._learner.memory, agent.problem.actions.space
+    memory = agent._learner.memory
+    space = agent.problem.actions.space
     states = memory.states[rng.integers(len(memory), size=count)]
     states = states + rng.normal(0.0, 0.5, states.shape) * memory.states.std(axis=0)
     if agent._learner.code.listed:

@@ -33,7 +33,8 @@ def main() -> None:
     """Read the times, and write both lists."""
     functions: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
-        path, name = case.get("classname", "").replace(".", "/"), case.get("name", "")
+        path = case.get("classname", "").replace(".", "/")
+        name = case.get("name", "")
         functions[f"{path}.py::{name.partition('[')[0]}"].append(
             (float(case.get("time", 0)), f"{path}.py::{name}")
         )

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from spaql.controllers import Controller, Laws
 from spaql.controllers.nodes import Nodes
 
-DIMS, ROWS, ACTIONS, START = 3, 4, 3, 5
+DIMS = 3
+ROWS = 4
+ACTIONS = 3
+START = 5
 KINDS = ("choices", "constants", "laws", "switching")
 WEIGHTS = st.sampled_from([0.0, 1.0, -1.0, 0.5, 0.1, -3.7, 1 / 3])
 NUMBERS = st.sampled_from([-1.0, 0.0, 0.1 + 0.2, 0.5, -0.7])
@@ -20,12 +23,14 @@ def oblique_trees(
     """Draw a tree over three numbers and up to some sums of them; few numbers, so that cuts repeat."""
     weights = st.lists(WEIGHTS, min_size=DIMS, max_size=DIMS).filter(any)
     combinations = np.array(draw(st.lists(weights, max_size=sums))).reshape(-1, DIMS)
-    nodes, width = Nodes(), DIMS + len(combinations)
+    nodes = Nodes()
+    width = DIMS + len(combinations)
 
     def grow(depth: int) -> int:
         if depth == 0 or draw(st.integers(0, 3)) == 0:
             return nodes.leaf(draw(st.integers(0, ROWS - 1)))
-        j, cut = draw(st.integers(0, width - 1)), draw(NUMBERS)
+        j = draw(st.integers(0, width - 1))
+        cut = draw(NUMBERS)
         return nodes.rule(j, cut, grow(depth - 1), grow(depth - 1))
 
     root = grow(4)
@@ -44,17 +49,20 @@ def _laws(draw: st.DrawFn, kind: str) -> tuple[Laws | np.ndarray, Box | Discrete
         size = int(np.prod(shape))
         return np.array(draw(st.lists(of, min_size=size, max_size=size))).reshape(shape)
 
-    box, listed = Box(-1.0, 1.0, (1,), np.float64), Discrete(ACTIONS, start=START)
+    box = Box(-1.0, 1.0, (1,), np.float64)
+    listed = Discrete(ACTIONS, start=START)
     if kind == "choices":
         return START + np.arange(ROWS) % ACTIONS, listed
     if kind == "constants":
         return array(NUMBERS, ROWS, 1), box
     if kind == "laws":
         return Laws(array(WEIGHTS, ROWS, 1, DIMS), array(NUMBERS, ROWS, 1)), box
-    gain, offset = array(WEIGHTS, ROWS, ACTIONS, DIMS), array(NUMBERS, ROWS, ACTIONS)
+    gain = array(WEIGHTS, ROWS, ACTIONS, DIMS)
+    offset = array(NUMBERS, ROWS, ACTIONS)
     never = array(st.booleans(), ROWS, ACTIONS)
     never[:, draw(st.integers(0, ACTIONS - 1))] = False
-    gain[never], offset[never] = 0.0, -np.inf
+    gain[never] = 0.0
+    offset[never] = -np.inf
     alone = never.sum(axis=1) == ACTIONS - 1
     gain[alone] = 0.0
     return Laws(gain, offset), listed

@@ -298,7 +298,8 @@ class Agent:
 
     def learn(self, reward: float, next_state: State, terminated: bool) -> list[Ball]:
         """Update the ball; gives its children if it was split."""
-        partition, ball = self.partition(), self.played
+        partition = self.partition()
+        ball = self.played
         self.step += 1
         value = self.value(next_state, terminated)
         ball.visits += 1

@@ -79,6 +79,7 @@ class Pairs:
         """Compare everything."""
         self.check_sizes()
         indices = list(self.twin)
-        q, visits = self.partition.balls.q[indices], self.partition.balls.visits[indices]
+        q = self.partition.balls.q[indices]
+        visits = self.partition.balls.visits[indices]
         assert q.tobytes() == np.array([ball.q for ball in self.twin.values()]).tobytes()
         assert visits.tolist() == [ball.visits for ball in self.twin.values()]

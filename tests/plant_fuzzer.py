@@ -350,7 +350,8 @@ class Case:
 def case(number: int, feature: str | None = None) -> Case:
     """Return the plant of a number; with a feature, that is the only one of it."""
     rng = random.Random(number)
-    dims, listed = rng.choice((1, 1, 2)), rng.random() < 0.3
+    dims = rng.choice((1, 1, 2))
+    listed = rng.random() < 0.3
     names = ["x", "y"][:dims]
     body = [
         f"{', '.join(names)}{',' if dims == 1 else ''} = state",
@@ -531,7 +532,8 @@ def _images(given: Case, plant: spaql.Dynamics) -> tuple[list[float], list[float
     after = after[np.isfinite(after).all(axis=1)]
     if not len(after):
         return [-1.0] * given.dims, [1.0] * given.dims
-    low, high = after.min(axis=0), after.max(axis=0)
+    low = after.min(axis=0)
+    high = after.max(axis=0)
     pad = 0.02 * (high - low) + 1e-9
     return (low - pad).tolist(), (high + pad).tolist()
 

@@ -32,12 +32,16 @@ def random_tree(
     pool[:, 6] = rng.choice([0.0, -0.0, 5e-324, np.inf, -np.inf], dims)
     combinations = _fractions(rng, (sums, dims)) if sums else np.empty((0, dims))
     combinations[~combinations.any(axis=1), 0] = 0.5
-    feature, threshold, left, right = [-1], [0.0], [-1], [-1]
+    feature = [-1]
+    threshold = [0.0]
+    left = [-1]
+    right = [-1]
     boxes = [(0, np.full(dims, -4 * scale.max()), np.full(dims, 4 * scale.max()))]
     while len(boxes) < leaves:
         place = int(rng.integers(len(boxes)))
         node, low, high = boxes[place]
-        below, above = high.copy(), low.copy()
+        below = high.copy()
+        above = low.copy()
         if sums and rng.random() < 0.5:
             j = dims + int(rng.integers(sums))
             t = float(combinations[j - dims] @ rng.uniform(low, high))
@@ -91,11 +95,14 @@ def _laws(rng: np.random.Generator, dims: int, kind: str) -> tuple:
 
 def _scores(rng: np.random.Generator, dims: int) -> Laws:
     """Draw laws of which some have equal scores, some never take some actions, and one takes only one."""
-    gain, offset = _fractions(rng, (ROWS, ROWS, dims)), _fractions(rng, (ROWS, ROWS))
-    gain[1, 2], offset[1, 2] = gain[1, 4], offset[1, 4]
+    gain = _fractions(rng, (ROWS, ROWS, dims))
+    offset = _fractions(rng, (ROWS, ROWS))
+    gain[1, 2] = gain[1, 4]
+    offset[1, 2] = offset[1, 4]
     never = rng.random((ROWS, ROWS)) < 0.4
     never[:, 5] &= ~never[:, :5].all(axis=1)
     never[0] = np.arange(ROWS) != 3
-    gain[never], offset[never] = 0.0, -np.inf
+    gain[never] = 0.0
+    offset[never] = -np.inf
     gain[0] = 0.0
     return Laws(gain, offset)

@@ -33,7 +33,8 @@ class Scripted:
     def _serve(self, client: socket.socket) -> None:
         client.setblocking(False)
         rest = b""
-        due, number = math.inf, 0
+        due = math.inf
+        number = 0
         while not self.is_over.is_set():
             now = time.monotonic()
             floods = [client] if now > self.began_to_flood else []
@@ -52,11 +53,13 @@ class Scripted:
                     client.send(encoded(words[0]))
                     due = math.inf
                 elif words[0] == "G":
-                    due, number = time.monotonic(), 0
+                    due = time.monotonic()
+                    number = 0
             if time.monotonic() >= due:
                 line = self._script(number)
                 if not line and self._floods:
-                    self.began_to_flood, due = time.monotonic(), math.inf
+                    self.began_to_flood = time.monotonic()
+                    due = math.inf
                 else:
                     client.send(line)
                     due += self._period

@@ -44,7 +44,8 @@ class Walk(gymnasium.Env[Any, Any]):
     def __init__(self, mortal: str = "") -> None:
         self.observation_space = Box(0.0, 1.0, (1,), np.float64)
         self.action_space = Discrete(2)
-        self._mortal, self._steps = mortal, 0
+        self._mortal = mortal
+        self._steps = 0
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)

@@ -120,7 +120,8 @@ def test_a_file_that_another_process_reads_is_replaced_when_it_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Windows refuses to replace a file that is open, for as long as it is."""
-    refused, replace = [], os.replace
+    refused = []
+    replace = os.replace
 
     def busy(source: Path, target: Path) -> None:
         if len(refused) < 3:

@@ -116,7 +116,8 @@ def test_cells_of_notebooks_run_in_order(notebook: Path, tmp_path: Path) -> None
 def test_every_exercise_of_the_lab_is_followed_by_its_folded_solution(notebook: Path) -> None:
     kinds = ""
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
+        source = "".join(cell["source"])
+        tags = cell["metadata"].get("tags", [])
         folded = cell["metadata"].get("jupyter", {}).get("source_hidden", False)
         assert ("solution" in tags) <= (folded and "hide-cell" in tags)
         kinds += "E" if "### Exercise" in source else "S" if "solution" in tags else ""

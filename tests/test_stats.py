@@ -127,7 +127,8 @@ def test_improvement_is_of_order_alone(x: list[float], y: list[float], shift: fl
     p = probability_of_improvement(x, y)
     assert p + probability_of_improvement(y, x) == pytest.approx(1.0, abs=1e-12)
     assert probability_of_improvement(x, x) == 0.5
-    a, b = scale * np.array(x) + shift, scale * np.array(y) + shift
+    a = scale * np.array(x) + shift
+    b = scale * np.array(y) + shift
     assert probability_of_improvement(a, b) == p
     assert probability_of_improvement(np.cbrt(x), np.cbrt(y)) == p
 
@@ -135,7 +136,9 @@ def test_improvement_is_of_order_alone(x: list[float], y: list[float], shift: fl
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_improvement_along_an_axis_is_that_of_each_task(axis: int) -> None:
     rng = np.random.default_rng(2)
-    x, y = rng.integers(0, 9, (6, 4)), rng.integers(0, 9, (5, 4))  # a task in each column
+    # a task in each column
+    x = rng.integers(0, 9, (6, 4))
+    y = rng.integers(0, 9, (5, 4))
     tasks = [probability_of_improvement(a, b) for a, b in zip(x.T, y.T, strict=True)]
     turned = (x, y) if axis == 0 else (x.T, y.T)
     assert probability_of_improvement(*turned, axis=axis).tolist() == tasks
@@ -267,7 +270,8 @@ def test_welch_on_wikipedias_example() -> None:
 def test_welch_is_scipys(sizes: tuple[int, int], factor: float) -> None:
     a, b = samples(8, *sizes)
     b = factor * b
-    test, theirs = welch(a, b), scipy.stats.ttest_ind(a, b, equal_var=False)
+    test = welch(a, b)
+    theirs = scipy.stats.ttest_ind(a, b, equal_var=False)
     assert (test.t, test.df, test.p) == pytest.approx((theirs.statistic, theirs.df, theirs.pvalue), rel=1e-9)
     assert (test.low, test.high) == pytest.approx(tuple(theirs.confidence_interval(0.95)), rel=1e-8)
 
@@ -275,7 +279,8 @@ def test_welch_is_scipys(sizes: tuple[int, int], factor: float) -> None:
 def test_welch_with_one_sample_that_does_not_spread() -> None:
     """It is the test of the other sample against a number."""
     (a,) = samples(9, 12)
-    test, theirs = welch(a, [0.1] * 3), scipy.stats.ttest_1samp(a, 0.1)
+    test = welch(a, [0.1] * 3)
+    theirs = scipy.stats.ttest_1samp(a, 0.1)
     assert test.df == 11
     assert (test.t, test.p) == pytest.approx((theirs.statistic, theirs.pvalue), rel=1e-9)
 
@@ -290,7 +295,8 @@ def test_welch_without_spread_claims_nothing(a: float, difference: float) -> Non
 
 @given(RUNS, RUNS, SHIFTS, SCALES)
 def test_welch_obeys_its_symmetries(a: list[float], b: list[float], shift: float, scale: float) -> None:
-    test, turned = welch(a, b), welch(b, a)
+    test = welch(a, b)
+    turned = welch(b, a)
     moved = welch(scale * np.array(a) + shift, scale * np.array(b) + shift)
     same = {"rel": 1e-6, "abs": 1e-9, "nan_ok": True}
     assert (-turned.t, turned.df, turned.p) == pytest.approx((test.t, test.df, test.p), **same)

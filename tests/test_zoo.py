@@ -46,7 +46,8 @@ def test_an_entry_is_read_back_from_plain_data() -> None:
 
 @pytest.mark.parametrize("name", zoo.names())
 def test_a_controller_is_what_its_entry_says(name: str) -> None:
-    one, design = zoo.entry(name), zoo.load(name)
+    one = zoo.entry(name)
+    design = zoo.load(name)
     controller = design.controller
     assert design.problem.name == one.problem
     assert (controller.n_leaves, controller.n_numbers) == (one.leaves, one.numbers)

@@ -30,13 +30,15 @@ def differences(one: Controller, other: Controller) -> list[Difference]:
         i, k, low, high = waiting.pop()
         asks = one.feature[i] >= 0
         tree, node = (one, i) if asks else (other, k)
-        j, t = int(tree.feature[node]), float(tree.threshold[node])
+        j = int(tree.feature[node])
+        t = float(tree.threshold[node])
         if j < 0:
             rows = int(one.leaf[i]), int(other.leaf[k])
             if same[rows[0]] != same[rows[1]]:
                 found.append(Difference(low, high, rows))
             continue
-        left, right = int(tree.left[node]), int(tree.right[node])
+        left = int(tree.left[node])
+        right = int(tree.right[node])
         if low[j] < t:
             top = (*high[:j], min(high[j], math.nextafter(t, -math.inf)), *high[j + 1 :])
             waiting.append((left, k, low, top) if asks else (i, left, low, top))

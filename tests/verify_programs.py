@@ -41,7 +41,8 @@ def program(rng: np.random.Generator, lines: int, conditions: int, *, partial: b
     def expression() -> str:
         form = str(rng.choice([*_BINARY * 2, *(_PARTIAL * 3 if partial else ()), *_UNARY, *_GUARDED]))
         a, b = rng.choice(names, 2)
-        x, y = f"np.float64({a})", f"np.float64({b})"
+        x = f"np.float64({a})"
+        y = f"np.float64({b})"
         return form.format(a=a, b=b, x=x, y=y, c=round(float(rng.uniform(0.2, 3.0)), 2))
 
     for i in range(lines):

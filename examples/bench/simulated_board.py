@@ -101,7 +101,8 @@ class SimulatedBoard:
     ) -> None:
         made = gymnasium.make(env) if isinstance(env, str) else env
         self._env = made.unwrapped
-        names, done = meaning_of(made, getattr(self._env, "dynamics", None)), made.action_space
+        names = meaning_of(made, getattr(self._env, "dynamics", None))
+        done = made.action_space
         if not isinstance(seen := made.observation_space, Box) or not isinstance(done, Box | Discrete):
             raise SettingError(f"A board needs a Box of observations and simple actions, not {seen}, {done}.")
         self.observations = _named(names.observations, "x", seen)
@@ -117,7 +118,8 @@ class SimulatedBoard:
         self._watchdog = whole_number("watchdog", watchdog, least=1)
         self.faults = {"lost": lost, "late": late, "damaged": damaged}
         """Shares of lines; they may be changed at any time."""
-        self._rng, self._seed = np.random.default_rng([seed, 1]), seed
+        self._rng = np.random.default_rng([seed, 1])
+        self._seed = seed
         self.record: list[BoardSample] = []
         """All samples so far."""
         self._line: _Line = (
@@ -127,7 +129,8 @@ class SimulatedBoard:
         """What `Hardware` takes as its port."""
         self._episode, self._is_on, self._is_stopped, self._over = -1, False, False, threading.Event()
         self._waiting: list[tuple[float, bytes, bool]] = []
-        self._played, self._ended = self._safe, False
+        self._played = self._safe
+        self._ended = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._seen, _ = self._env.reset(seed=seed)
         self._move()  # compiled before time counts
@@ -153,7 +156,8 @@ class SimulatedBoard:
 
     def press_stop(self) -> None:
         """Press the emergency stop of the board."""
-        self._is_stopped, self._played = True, self._safe
+        self._is_stopped = True
+        self._played = self._safe
 
     def _run(self) -> None:
         self._next = math.inf
@@ -197,7 +201,9 @@ class SimulatedBoard:
             sample = self.record[-1]
             is_new = int(words[1]) == sample.number % protocol.WRAP
             if is_new and not self._is_stopped:
-                self._played, self._last, self._state = tuple(map(float, words[2:])), sample.number, "R"
+                self._played = tuple(map(float, words[2:]))
+                self._last = sample.number
+                self._state = "R"
             sample.actions.append((time.perf_counter() - self._at, fate if is_new else "old"))
         elif words[0] == protocol.HELLO:
             counts = len(self.observations), len(self._safe)
@@ -209,7 +215,8 @@ class SimulatedBoard:
             self._is_stopped = (self._is_stopped or words[0] == protocol.STOP) and words[
                 0
             ] != protocol.RELEASE
-            self._played, self._is_on = self._safe, self._is_on and words[0] == protocol.STOP
+            self._played = self._safe
+            self._is_on = self._is_on and words[0] == protocol.STOP
             self._next = self._next if self._is_on else math.inf
             self._send(words[0])
 
@@ -219,8 +226,13 @@ class SimulatedBoard:
     def _begin(self) -> None:
         self._episode += 1
         self._seen, _ = self._env.reset(seed=self._seed + self._episode)
-        self._number, self._last, self._state, self._played = -1, -1, protocol.WATCHDOG, self._safe
-        self._is_on, self._ended, self._next = True, False, time.perf_counter()
+        self._number = -1
+        self._last = -1
+        self._state = protocol.WATCHDOG
+        self._played = self._safe
+        self._is_on = True
+        self._ended = False
+        self._next = time.perf_counter()
         self._tick()
 
     def _tick(self) -> None:
@@ -230,11 +242,13 @@ class SimulatedBoard:
             self.record[-1].state = protocol.STOPPED if self._is_stopped else self._state
             self._move()
         self._number += 1
-        self._at, self._next = self._next, self._next + self._period
+        self._at = self._next
+        self._next = self._next + self._period
         seen = tuple(as_sent(x) for x in np.asarray(self._seen, np.float64).tolist())
         state = protocol.STOPPED if self._is_stopped else self._state
         numbers = self._number % protocol.WRAP, self._last % protocol.WRAP
-        line, fate = encoded(protocol.OBSERVATION, *numbers, state, *seen), self._fate()
+        line = encoded(protocol.OBSERVATION, *numbers, state, *seen)
+        fate = self._fate()
         if fate == "late":
             share = float(self._rng.uniform(*_LATE))
             self._waiting.append((self._at + share * self._period, line, True))
@@ -243,7 +257,8 @@ class SimulatedBoard:
         self.record.append(BoardSample(self._episode, self._number, seen, self._safe, state, fate))
         self.record[-1].behind = time.perf_counter() - self._at
         if self._number - self._last > self._watchdog:
-            self._played, self._state = self._safe, protocol.WATCHDOG
+            self._played = self._safe
+            self._state = protocol.WATCHDOG
 
     def _move(self) -> None:
         if self._ended:
@@ -310,7 +325,8 @@ class _Server:
     def _leave(self) -> None:
         assert self._client is not None
         self._client.close()
-        self._client, self._rest = None, b""
+        self._client = None
+        self._rest = b""
 
     def close(self) -> None:
         if self._client is not None:

@@ -26,7 +26,9 @@ FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror", "-ffp-co
 
 def swing_up() -> Controller:
     """Return a tree that pumps energy until it is sufficient, and holds upright by an affine law."""
-    hold, left, right = 0, 1, 2
+    hold = 0
+    left = 1
+    right = 2
     laws = Laws(
         gain=[[[0.0, -12.0, -3.0]], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]],
         offset=[[0.0], [-2.0], [2.0]],
@@ -54,7 +56,8 @@ def swing_up() -> Controller:
 
 def python_loop(tree: Controller, angle: float, speed: float, steps: int) -> np.ndarray:
     """Return angle, speed and torque of every step of spaql's plant under the controller."""
-    state, rows = (angle, speed), []
+    state = (angle, speed)
+    rows = []
     for _ in range(steps):
         action = tree.predict(np.array(observe_pendulum(state)))[0]
         state, _, _ = step_pendulum(state, action)
@@ -81,7 +84,8 @@ def main() -> None:
         sources = [str(folder / "controller.c"), str(HERE / "plant.c")]
         subprocess.run(["cc", *FLAGS, f"-I{folder}", *sources, "-o", str(program), "-lm"], check=True)
         for angle, speed in ((math.pi, 0.0), (-2.0, 1.0), (0.5, -1.0), (3.0, -0.3)):
-            ours, shipped = python_loop(tree, angle, speed, STEPS), c_loop(program, angle, speed, STEPS)
+            ours = python_loop(tree, angle, speed, STEPS)
+            shipped = c_loop(program, angle, speed, STEPS)
             if not np.array_equal(ours, shipped):
                 raise SystemExit(f"They differ first in step {np.argmax((ours != shipped).any(axis=1))}.")
             up = np.cos(shipped[:, 0]) > 0.99

@@ -121,7 +121,8 @@ def _refuse(word: str) -> NoReturn:
 
 def _views(header: Mapping[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
     """Return the arrays of a safetensors file as read-only views; they must fill its body without gaps."""
-    arrays, places = {}, []
+    arrays = {}
+    places = []
     for name, entry in header.items():
         dtype, shape, (begin, end) = np.dtype(_DTYPES[entry["dtype"]]), entry["shape"], entry["data_offsets"]
         if not all(type(n) is int and 0 <= n <= len(body) for n in (*shape, begin, end)):
@@ -292,7 +293,8 @@ def write_together(files: Mapping[Path, bytes]) -> None:
             written.unlink(missing_ok=True)
         remove_empty(made)
         if isinstance(error, OSError):  # writing and flushing do not name the file
-            error.filename, error.filename2 = os.fspath(target), None
+            error.filename = os.fspath(target)
+            error.filename2 = None
         raise
     for folder in {target.parent for target in files}:
         sync_folder(folder)

@@ -70,7 +70,8 @@ def t975(df: int) -> float:
         raise SettingError(f"df is {df}, and must be at least 1.")
     if df > _EXACT_UP_TO:
         return _expanded(df)
-    low, high = 0.0, math.pi / 2
+    low = 0.0
+    high = math.pi / 2
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if _within(middle, df) < 0.95 else (low, middle)
     return math.sqrt(df) * math.tan(middle)
@@ -78,7 +79,8 @@ def t975(df: int) -> float:
 
 def _within(angle: float, df: int) -> float:
     """Return the probability of values up to sqrt(df) tan(angle) on either side of 0."""
-    square, odd = math.cos(angle) ** 2, df % 2
+    square = math.cos(angle) ** 2
+    odd = df % 2
     term = math.cos(angle) if odd else 1.0
     total = 0.0
     for k in range(1 + odd, df, 2):
@@ -118,7 +120,8 @@ def wilson_ci95(successes: int, trials: int) -> tuple[float, float]:
             f"successes is {successes} and trials is {trials}: there must be at least 1 trial, and no more "
             "successes than trials."
         )
-    z, share = _NORMAL, successes / trials
+    z = _NORMAL
+    share = successes / trials
     middle = share + z**2 / (2 * trials)
     half = z * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
     whole = 1 + z**2 / trials
@@ -184,7 +187,8 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike, axis: int | None = No
     >>> probability_of_improvement([[3.0, 1.0], [4.0, 2.0]], [[1.0, 5.0], [3.0, 0.0]], axis=0).tolist()
     [0.875, 0.5]
     """
-    x, y = _finite(x), _finite(y)
+    x = _finite(x)
+    y = _finite(y)
     if axis is None and not x.ndim == y.ndim == 1:
         raise SettingError("x and y have several axes, so axis must be that of the runs.")
     along = 0 if axis is None else axis
@@ -309,7 +313,8 @@ def welch(a: ArrayLike, b: ArrayLike) -> WelchTest:
     The data do not distinguish a from b, nor show them equal: a minus b is -0.7
     (95 % interval -4.8 to 3.5; p = 0.672, Welch, 3 and 3 runs).
     """
-    a, b = _runs(a), _runs(b)
+    a = _runs(a)
+    b = _runs(b)
     try:
         from scipy.special import stdtr, stdtrit
     except ImportError as error:

@@ -94,7 +94,8 @@ def test_vector_episodes_equal_single_ones() -> None:
     for start, total in zip(together.starts, together.returns, strict=True):
         observation, _ = env.reset(seed=0)
         env.unwrapped.state = np.array([np.arctan2(start[1], start[0]), start[2]])
-        observation, alone = np.float32(start), 0.0
+        observation = np.float32(start)
+        alone = 0.0
         for _ in range(200):
             action, _ = agent.predict(observation, deterministic=True)
             observation, reward, *_ = env.step(action)
@@ -105,7 +106,8 @@ def test_vector_episodes_equal_single_ones() -> None:
 def test_an_evaluation_is_shown_in_a_line() -> None:
     problem = spaql.make_problem("cartpole200")
     result = spaql.evaluate(spaql.RandomPolicy(problem.states, problem.actions), problem, episodes=200)
-    shown, worst = repr(result), result.worst[0]
+    shown = repr(result)
+    worst = result.worst[0]
     assert len(shown.splitlines()) == 1
     assert f"{result.mean:.1f} ± {result.ci95:.1f} of 200 episodes" in shown
     assert f"worst {worst.total:.1f} from [{worst.start[0]:.4g}, " in shown

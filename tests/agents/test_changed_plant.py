@@ -44,7 +44,8 @@ for env, file in zip(sys.argv[1::2], sys.argv[2::2]):
     tree = spaql.Controller(laws=[[0.25]], observation_space=spaces[0], action_space=spaces[1])
     spaql.Design(tree, problem).save(file)
 """
-EQUATIONS, CLASS = "own_plant:test/Own-v0", "own_plant:OwnEnv-v0"
+EQUATIONS = "own_plant:test/Own-v0"
+CLASS = "own_plant:OwnEnv-v0"
 
 
 def write(folder: Path, *, gain: float = 0.5, noise: float = 0.0, note: str = "Begin anywhere.") -> None:

@@ -48,7 +48,8 @@ def test_a_swing_up_is_cut_into_laws_and_improved():
 
 def test_every_step_is_counted_by_phase():
     found = spaql.distil(balance, "cartpole200", **QUICK | {"total_timesteps": 20_000})
-    steps, last = found.steps, found.agent.history.last()
+    steps = found.steps
+    last = found.agent.history.last()
     assert 0 < steps["expert"] <= 10 * 200
     assert 0 < steps["trees"] <= 10 * 200
     assert steps["search"] == last["training_steps"] > 0

@@ -42,7 +42,8 @@ def test_a_saved_network_acts_as_the_model_does(name, tmp_path):
     model = networks()[name]()
     model.save(tmp_path / "model.zip")
     problem = spaql.make_problem(model.get_env().envs[0].spec.id)
-    expert, seen = expert_of(str(tmp_path / "model.zip"), problem), observations(problem)
+    expert = expert_of(str(tmp_path / "model.zip"), problem)
+    seen = observations(problem)
     wanted = model.predict(seen, deterministic=True)[0]
     np.testing.assert_array_equal(expert.act(seen, STEPS, None), wanted)
     np.testing.assert_array_equal(expert_of(model, problem).act(seen, STEPS, None), wanted)
@@ -78,7 +79,8 @@ def write_network(path: Path, output: str, rows="n", outputs=2):
     pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(1)
     first, second = (rng.normal(size=shape).astype(np.float32) for shape in ((4, 8), (8, outputs)))
-    helper, number = onnx.helper, onnx.TensorProto.FLOAT
+    helper = onnx.helper
+    number = onnx.TensorProto.FLOAT
     graph = helper.make_graph(
         [
             helper.make_node("MatMul", ["obs", "first"], ["hidden"]),

@@ -103,7 +103,8 @@ def test_the_file_is_as_the_published_schema_says(fitted: tuple[Path, dict[str, 
 
 def test_logged_costs_are_those_of_the_environment(fitted: tuple[Path, dict[str, Any]]) -> None:
     """The returns of the log, by the cost as an expression, are the returns of the episodes in Gymnasium."""
-    rng, real = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    real = []
     with gymnasium.make("Pendulum-v1") as env:
         for run in range(15):
             observation, _ = env.reset(seed=run)
@@ -233,9 +234,11 @@ def test_rich_data_support_a_controller_that_keeps_its_promise() -> None:
     assert (found.verdict, found.reasons) == ("supported", ())
     assert found.predicted > found.logged[0]
     assert found.agent is not None
-    rng, real = np.random.default_rng(2), []
+    rng = np.random.default_rng(2)
+    real = []
     for _ in range(200):
-        x, total = rng.uniform(-2, 2), 0.0
+        x = rng.uniform(-2, 2)
+        total = 0.0
         for _ in range(20):
             total -= x**2
             x += 0.5 * float(found.agent.predict(np.array([x]))[0][0])

@@ -272,7 +272,8 @@ def test_a_plant_that_overflows_is_a_bad_environment(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.spaql")), ids=lambda path: path.stem)
 def test_no_array_takes_more_than_twice_its_file(path: Path, tmp_path: Path) -> None:
     """Neither many numbers, nor small ones that would be made large."""
-    document, large = archive.load(path), tmp_path / "large.spaql"
+    document = archive.load(path)
+    large = tmp_path / "large.spaql"
     spaql.load(path)  # compiles
     as_it_is = peak_of(path)  # the agent, and its plant's functions, which Numba takes note of
     for name, array in document.arrays.items():

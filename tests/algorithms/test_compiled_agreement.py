@@ -31,7 +31,8 @@ class Plant:
 
     def __init__(self, problem: spaql.Problem) -> None:
         assert problem.dynamics is not None
-        self.problem, self.dynamics = problem, problem.dynamics
+        self.problem = problem
+        self.dynamics = problem.dynamics
         self.one = np.ones(1, np.bool_)
         self.state = np.zeros((1, self.dynamics.state_dims))
         self.seen = np.zeros((1, len(self.dynamics.observations)))
@@ -89,11 +90,13 @@ def test_compiled_episodes_agree_with_the_oracle(problem: str, algorithm: str, r
     assert isinstance(learner, PartitionLearner)
     oracle = oracle_for(algorithm, learner, scaling, rules)
     plant = Plant(agent.problem)
-    negative, short = 0, 0
+    negative = 0
+    short = 0
     with closing(EpisodeRunner(agent.problem, 3)) as runner:
         for iteration in range(examples(ITERATIONS)):
             trained = iteration > 0
-            rng, twin = np.random.default_rng(iteration), np.random.default_rng(iteration)
+            rng = np.random.default_rng(iteration)
+            twin = np.random.default_rng(iteration)
             before = runner.interactions[Phase.TRAINING]
             evaluation = learner.iterate(runner, rng, trained=trained)
             steps = runner.interactions[Phase.TRAINING] - before

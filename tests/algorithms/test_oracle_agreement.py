@@ -259,7 +259,8 @@ class Lockstep:
         tree = self.oracle.step if self.run.algorithm == "aql" else 0
         state = self.oracle.state
         relevant = self.learner.trainee.relevant(state, tree)
-        raw, action = self.learner.act(self.rng), self.oracle.act(self.twin_rng)
+        raw = self.learner.act(self.rng)
+        action = self.oracle.act(self.twin_rng)
         assert [self.pairs.twin[i] for i in relevant.ball.tolist()] == self.oracle.relevant
         assert np.array_equal(raw, self.run.actions.raw(action))
         self.negative += len(self.oracle.relevant) > 1 and all(ball.q < 0.0 for ball in self.oracle.relevant)
@@ -269,7 +270,8 @@ class Lockstep:
         self.updates += 1
 
     def learn(self, tree: int, ball: int) -> None:
-        reward, next_state = self.world.reward(), self.world.state()
+        reward = self.world.reward()
+        next_state = self.world.state()
         terminated = bool(self.world.rng.random() < 0.1)
         self.learner.learn(reward, np.array(next_state), terminated)
         children = self.oracle.learn(reward, next_state, terminated)

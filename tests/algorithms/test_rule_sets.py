@@ -76,7 +76,8 @@ def learner_by(rules: str) -> SPAQLLearner:
 
 
 def test_a_tie_is_a_gain_to_the_authors_alone() -> None:
-    authors, text = learner_by("authors"), learner_by("text")
+    authors = learner_by("authors")
+    text = learner_by("text")
     authors.assess(100.0)
     text.assess(100.0)
     assert (authors.growth, text.growth) == (2.0**0.5, 2.0)
@@ -84,7 +85,8 @@ def test_a_tie_is_a_gain_to_the_authors_alone() -> None:
 
 
 def test_without_a_split_the_temperature_rises_by_the_text_alone_and_without_end() -> None:
-    authors, text = learner_by("authors"), learner_by("text")
+    authors = learner_by("authors")
+    text = learner_by("text")
     for _ in range(2000):
         authors.assess(50.0)
         text.assess(50.0)

@@ -85,7 +85,8 @@ def trained(kind: type[spaql.Agent], scaling: float) -> spaql.Agent:
 
 def test_a_bonus_of_ones_own_takes_the_place_of_the_rules_one() -> None:
     assert trained(Plain, 20.0).history.to_csv() == trained(spaql.SPAQL, 0.0).history.to_csv()
-    frank, usual = trained(Frank, 3.0), trained(spaql.SPAQL, 3.0)
+    frank = trained(Frank, 3.0)
+    usual = trained(spaql.SPAQL, 3.0)
     assert np.array_equal(frank.history["training_steps"], usual.history["training_steps"])
     assert np.allclose(q_of(frank), q_of(usual), rtol=1e-12)
     assert not np.allclose(q_of(usual), q_of(trained(spaql.SPAQL, 0.0)))

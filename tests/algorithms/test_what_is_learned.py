@@ -19,7 +19,8 @@ def trained(agent: spaql.Agent) -> spaql.Agent:
 
 def visited(partition: Partition) -> tuple[Floats, NDArray[np.int64]]:
     """Q and visits of the balls that were visited and not split."""
-    balls, used = partition.balls, partition.n_balls
+    balls = partition.balls
+    used = partition.n_balls
     there = (balls.first_child[:used] < 0) & (balls.visits[:used] > 0)
     return balls.q[:used][there], balls.visits[:used][there]
 
@@ -52,7 +53,8 @@ def test_on_cartpole_q_counts_visits_and_v_is_the_horizon(algorithm: type[spaql.
 
 def test_on_cartpole_the_greedy_ball_is_the_least_visited_one() -> None:
     agent = trained(spaql.SPAQL("cartpole200", scaling=20, rollouts=5, seed=0))
-    partition, states = agent.policy.partition, agent.problem.states
+    partition = agent.policy.partition
+    states = agent.problem.states
     for step in np.random.default_rng(0).uniform(-1, 1, (200, 4)) * [2.4, 2.0, 0.2, 2.0]:
         found = partition.relevant(states.standardise(step).tolist()).ball
         visits = partition.balls.visits[found]

@@ -199,7 +199,8 @@ class Moody(spaql.Policy):
     """Acts as it pleases, whatever the seed."""
 
     def __init__(self, problem: spaql.Problem) -> None:
-        self.observation_space, self.action_space = problem.states.space, problem.actions.space
+        self.observation_space = problem.states.space
+        self.action_space = problem.actions.space
 
     def act(self, observations, steps, rng):
         return np.random.default_rng().integers(0, 2, len(steps))

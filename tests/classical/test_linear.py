@@ -12,8 +12,10 @@ from spaql.classical import linearise, riccati_gains
 
 def test_the_riccati_equation_is_solved_as_scipy_does() -> None:
     rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(6, 4, 4)), rng.normal(size=(6, 4, 2))
-    q, r = np.diag([1.0, 0.1, 2.0, 1e-9]), np.diag([0.5, 3.0])
+    a = rng.normal(size=(6, 4, 4))
+    b = rng.normal(size=(6, 4, 2))
+    q = np.diag([1.0, 0.1, 2.0, 1e-9])
+    r = np.diag([0.5, 3.0])
     gains = riccati_gains(a, b, np.broadcast_to(q, a.shape), np.broadcast_to(r, (6, 2, 2)))
     for i in range(6):
         x = solve_discrete_are(a[i], b[i], q, r)

@@ -46,7 +46,8 @@ def test_a_deleted_run_is_done_again_and_all_figures_are_as_before(out: Path) ->
         folders = (out / "data", out / "figures")
         return {path.name: path.read_bytes() for folder in folders for path in folder.iterdir()}
 
-    store, before = RunStore(out / "runs"), content()
+    store = RunStore(out / "runs")
+    before = content()
     digest = store.digest()
     shutil.rmtree(out / "runs" / "CartPole-v1" / "spaql" / "total_interactions=20000" / "seed=6001")
     done = spaql_compare(out, "--only", "spaql", "--only", "CartPole-v1")

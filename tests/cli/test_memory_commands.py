@@ -114,7 +114,8 @@ def test_a_map_over_features_is_the_law_and_one_over_observations_has_the_memory
     law = np.clip(-8.0 * angles[np.newaxis] - 1.5 * swings[:, np.newaxis], -2.0, 2.0)
     np.testing.assert_allclose(over_features.values, law)
     moment = moment_of(design, 0, 3)
-    sine, cosine = moment.observation[1], moment.observation[0]
+    sine = moment.observation[1]
+    cosine = moment.observation[0]
     here = compute_map(
         design,
         "cos(angle)",

@@ -43,7 +43,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_studies_are_the_papers() -> None:
-    short, long, trpo = scaling_runs(FULL), long_runs(FULL), trpo_runs(FULL)
+    short = scaling_runs(FULL)
+    long = long_runs(FULL)
+    trpo = trpo_runs(FULL)
     assert len(short) == 3 * 13 * len(ALGORITHMS) * 20
     assert len(long) == 3 * 3 * 20
     assert len(trpo) == 2 * 20

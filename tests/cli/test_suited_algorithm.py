@@ -28,7 +28,8 @@ def test_what_suits_a_problem() -> None:
 
 
 def test_the_advice_does_not_contradict_the_choice() -> None:
-    oven, pendulum = spaql.make_problem("spaql/Oven-v0"), spaql.make_problem("Pendulum-v1")
+    oven = spaql.make_problem("spaql/Oven-v0")
+    pendulum = spaql.make_problem("Pendulum-v1")
     assert recommended("treesearch", 5_000, oven) == ""
     assert "--algo treesearch" in recommended("plantree", 5_000, oven)
     assert "--algo plantree" in recommended("treesearch", 5_000, pendulum)

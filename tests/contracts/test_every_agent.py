@@ -94,7 +94,8 @@ def test_predict_leaves_its_input_alone(algorithm: str) -> None:
 
 def test_the_history_counts_every_step(algorithm: str) -> None:
     agent = trained(algorithm)
-    history, evaluated = agent.history, agent.learner_type.evaluated
+    history = agent.history
+    evaluated = agent.learner_type.evaluated
     assert history["iteration"].tolist() == [0, 1, 2, 3, 4][0 if evaluated else 1 :]
     assert (np.diff(history["training_steps"]) > 0).all()
     assert (np.diff(history["best_return"]) >= 0).all()

@@ -77,7 +77,8 @@ def disagreements(tree: Controller, policy: PartitionPolicy, step: int = 0, with
 
 
 def test_the_tree_is_the_policy(policy: PartitionPolicy) -> None:
-    plain, small = controller_of(policy, minimise=False), controller_of(policy)
+    plain = controller_of(policy, minimise=False)
+    small = controller_of(policy)
     assert plain.n_leaves > 10
     assert disagreements(plain, policy) == 0
     assert disagreements(small, policy) == 0
@@ -139,7 +140,8 @@ def test_rows_that_say_the_same_are_one_leaf(kind: str) -> None:
 
 def test_within_bounds_the_tree_is_smaller_and_the_same(policy: PartitionPolicy) -> None:
     state_map = policy.states.state_map
-    low, high = state_map.center - 0.2 * state_map.scale, state_map.center + 0.3 * state_map.scale
+    low = state_map.center - 0.2 * state_map.scale
+    high = state_map.center + 0.3 * state_map.scale
     within = Box(low, high, dtype=np.float64)
     tree = controller_of(policy, within=within)
     assert tree.n_leaves < controller_of(policy).n_leaves
@@ -197,8 +199,10 @@ def random_policy(dims: int, size: int, kind: str, splits: int, ties: bool, seed
         partition.split(state, action)
     q = rng.integers(0, 3, partition.n_balls) if ties else rng.normal(size=partition.n_balls)
     partition.balls.q[: partition.n_balls] = q
-    low, high = np.full(dims, -np.inf), np.full(dims, np.inf)
-    low[1::2], high[1::2] = -2.0, 5.0
+    low = np.full(dims, -np.inf)
+    high = np.full(dims, np.inf)
+    low[1::2] = -2.0
+    high[1::2] = 5.0
     squash = dict.fromkeys(range(0, dims, 2), 3.0)
     states = StandardStates.of(Box(low, high, dtype=np.float64), squash)
     return PartitionPolicy(states, actions, partition)
@@ -208,7 +212,8 @@ def test_a_large_partition_takes_seconds() -> None:
     """5,000 arms in 4 dimensions, whose grid is far too large for the smallest tree."""
     policy = random_policy(4, 2, "list", 320, False, 1)
     assert 4000 < policy.partition.arms < 6000
-    plain, small = controller_of(policy, minimise=False), controller_of(policy)
+    plain = controller_of(policy, minimise=False)
+    small = controller_of(policy)
     assert not small.smallest
     assert small.n_leaves < plain.n_leaves
     assert disagreements(small, policy) == 0
@@ -297,7 +302,8 @@ def test_the_smallest_tree_with_sums_is_not_claimed() -> None:
 
 def test_the_smallest_tree_of_scores_is_not_claimed() -> None:
     """Two laws that differ may have the same actions on one side of a cut; constants never do."""
-    gain, offset = np.zeros((2, 2, 1)), np.array([[0.0, -np.inf], [-np.inf, 2.0]])
+    gain = np.zeros((2, 2, 1))
+    offset = np.array([[0.0, -np.inf], [-np.inf, 2.0]])
     nodes = {"feature": [0, -1, -1], "threshold": [0.5, 0, 0], "left": [1, -1, -1], "right": [2, -1, -1]}
     spaces = {"observation_space": Box(-2.0, 2.0, (1,)), "action_space": Discrete(2)}
     constants = Controller(**nodes, leaf=[-1, 0, 1], laws=Laws(gain, offset), **spaces)

@@ -197,7 +197,8 @@ def _read(tree: Controller, point: np.ndarray) -> float | str:
     """Follow the printed text of a tree, and nothing else; return the number or the name of the action."""
     level = 0  # of the block that is read
     for line in str(tree).splitlines():
-        indent, said = (len(line) - len(line.lstrip())) // 4, line.strip()
+        indent = (len(line) - len(line.lstrip())) // 4
+        said = line.strip()
         if indent > level:  # in a block that is not entered
             continue
         rule = re.fullmatch(r"(?:el)?if (.+) < (.+):", said)
@@ -213,7 +214,8 @@ def _read_leaf(tree: Controller, leaf: str, point: np.ndarray) -> float | str:
         return _value(written, tree.observations, point)
 
     if two := re.fullmatch(r"(.+) if (.+) ([<>]) (.+) else (.+)", leaf):
-        a, b = value(two[2]), value(two[4])
+        a = value(two[2])
+        b = value(two[4])
         return two[1] if (a > b if two[3] == ">" else a < b) else two[5]
     if several := re.fullmatch(r"highest of (.+)", leaf):
         scores = dict(one.split(": ") for one in several[1].split(", "))
@@ -335,7 +337,8 @@ def test_a_file_with_other_sums_or_scores_is_refused(name: str, array: np.ndarra
 def shared_rules(depth: int) -> Controller:
     """A tree of depth + 1 nodes, whose rules have both children in common."""
     place = np.arange(depth + 1)
-    after, inner = np.minimum(place + 1, depth), place < depth
+    after = np.minimum(place + 1, depth)
+    inner = place < depth
     return Controller(
         feature=np.where(inner, place % 2, -1),
         threshold=0.1 * place,
@@ -370,7 +373,8 @@ def test_a_file_has_a_copy_of_each_shared_rule_and_is_a_tree() -> None:
     ],
 )
 def test_files_with_rules_that_are_not_a_tree_are_refused(left, right) -> None:
-    left, right = np.array(left, np.int32), np.array(right, np.int32)
+    left = np.array(left, np.int32)
+    right = np.array(right, np.int32)
     inner = (left >= 0) & (np.arange(len(left)) < len(left) - 1)
     inner[0] = True
     data, arrays = controller_to(shared_rules(1))

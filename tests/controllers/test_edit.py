@@ -30,7 +30,8 @@ def drawn_trees(draw: st.DrawFn) -> spaql.Controller:
     def grow(depth: int) -> int:
         if depth == 0 or draw(st.booleans()):
             return nodes.leaf(draw(st.integers(0, 2)))
-        j, cut = draw(st.integers(0, 2)), draw(st.sampled_from([-1.0, 0.0, 0.5, 1.0]))
+        j = draw(st.integers(0, 2))
+        cut = draw(st.sampled_from([-1.0, 0.0, 0.5, 1.0]))
         return nodes.rule(j, cut, grow(depth - 1), grow(depth - 1))
 
     return spaql.Controller(
@@ -49,7 +50,8 @@ def _points() -> np.ndarray:
 @given(tree=trees(), data=st.data())
 @settings(max_examples=100)
 def test_an_edit_changes_one_leaf_and_nothing_else(tree: spaql.Controller, data: st.DataObject) -> None:
-    leaf, action = data.draw(st.integers(1, tree.n_leaves)), data.draw(st.integers(0, 2))
+    leaf = data.draw(st.integers(1, tree.n_leaves))
+    action = data.draw(st.integers(0, 2))
     points = _points()
     inside = np.array([tree.leaf_number(point) == leaf for point in points])
     changed = edited(tree, leaf, action)
@@ -59,7 +61,8 @@ def test_an_edit_changes_one_leaf_and_nothing_else(tree: spaql.Controller, data:
 @given(tree=trees(), data=st.data())
 @settings(max_examples=100)
 def test_a_locked_leaf_outlives_simplification(tree: spaql.Controller, data: st.DataObject) -> None:
-    leaf, action = data.draw(st.integers(1, tree.n_leaves)), data.draw(st.integers(0, 2))
+    leaf = data.draw(st.integers(1, tree.n_leaves))
+    action = data.draw(st.integers(0, 2))
     points = _points()
     inside = np.array([tree.leaf_number(point) == leaf for point in points])
     changed = edited(tree, leaf, action, lock=True)
@@ -193,7 +196,8 @@ def test_a_moved_threshold_decides_otherwise_between_its_two_places_and_nowhere_
     rule = data.draw(st.integers(1, tree.n_leaves - 1))
     threshold = data.draw(st.sampled_from([-1.5, -0.5, 0.0, 0.25, 0.75, 5.0]))
     node = tree.way_to(rule)[-1][0]
-    j, old = int(tree.feature[node]), float(tree.threshold[node])
+    j = int(tree.feature[node])
+    old = float(tree.threshold[node])
     number = text(tree, numbered=True).splitlines()
     assert f"{tree.observations[j]} < {old!r}:  # rule {rule}" in "\n".join(number)
     first, last = _room_by_definition(tree, rule)
@@ -207,7 +211,8 @@ def test_a_moved_threshold_decides_otherwise_between_its_two_places_and_nowhere_
     here = np.array([_passes(tree, point, rule) for point in points])
     low, high = sorted((old, threshold))
     between = here & (points[:, j] >= low) & (points[:, j] < high)
-    before, after = tree.act(points), changed.act(points)
+    before = tree.act(points)
+    after = changed.act(points)
     assert np.array_equal(after[~between], before[~between])
     # Between the two places, what was on the one side of the old one is now on the other.
     other = points.copy()
@@ -218,8 +223,10 @@ def test_a_moved_threshold_decides_otherwise_between_its_two_places_and_nowhere_
 def _room_by_definition(tree: spaql.Controller, rule: int) -> tuple[float, float]:
     """Give the nearest thresholds of the same observation, on the way to a rule and under it."""
     node = tree.way_to(rule)[-1][0]
-    j, old = int(tree.feature[node]), float(tree.threshold[node])
-    first, last = -np.inf, np.inf
+    j = int(tree.feature[node])
+    old = float(tree.threshold[node])
+    first = -np.inf
+    last = np.inf
     for i, lower in tree.way_to(rule)[:-1]:
         if tree.feature[i] == j:
             cut = float(tree.threshold[i])
@@ -296,7 +303,8 @@ def test_an_edited_law_is_exported_and_saved_as_it_is(tmp_path: Path) -> None:
 @given(tree=oblique_trees(), data=st.data())
 @settings(max_examples=examples(150))
 def test_an_edit_of_a_tree_with_sums_changes_one_leaf(tree: spaql.Controller, data: st.DataObject) -> None:
-    leaf, batch = data.draw(st.integers(1, tree.n_leaves)), points(60)
+    leaf = data.draw(st.integers(1, tree.n_leaves))
+    batch = points(60)
     inside = np.array([tree.leaf_number(point) == leaf for point in batch])
     listed = isinstance(tree.action_space, Discrete)
     action = data.draw(st.integers(START, START + 2)) if listed else 0.25
@@ -316,7 +324,8 @@ def test_an_edit_of_a_tree_with_sums_changes_one_leaf(tree: spaql.Controller, da
 def test_a_threshold_of_a_sum_is_moved(tree: spaql.Controller, data: st.DataObject) -> None:
     rule = data.draw(st.integers(1, tree.n_leaves - 1))
     node = tree.way_to(rule)[-1][0]
-    j, old = int(tree.feature[node]), float(tree.threshold[node])
+    j = int(tree.feature[node])
+    old = float(tree.threshold[node])
     try:
         changed = moved(tree, rule, old + 1e-3)
     except spaql.SettingError as error:

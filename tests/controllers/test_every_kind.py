@@ -163,7 +163,8 @@ def leaf_of(controller: Controller, state: tuple[np.ndarray, ...]) -> int:
     nodes = controller.arrays.arrays.node
 
     def leaves(below: int) -> int:
-        left, right = nodes[below, LEFT], nodes[below, RIGHT]
+        left = nodes[below, LEFT]
+        right = nodes[below, RIGHT]
         return 1 if left < 0 else leaves(left) + leaves(right)
 
     number = 1

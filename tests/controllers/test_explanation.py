@@ -76,7 +76,8 @@ def test_conditions_hold_and_the_best_choice_is_played(policy: PartitionPolicy) 
         for said in explained.conditions:
             name = next(n for n in explained.observation if n in said)
             x = explained.observation[name]
-            low, high = re.match(r"(?:(\S+) <= )?", said)[1], re.search(r"(?: < (\S+))?$", said)[1]
+            low = re.match(r"(?:(\S+) <= )?", said)[1]
+            high = re.search(r"(?: < (\S+))?$", said)[1]
             assert low is None or x >= float(low) - 1e-3
             assert high is None or x < float(high) + 1e-3
         q = [one.q for one in explained.candidates]
@@ -254,7 +255,8 @@ def test_changes_across_sums_and_scores_are_played(tree: spaql.Controller, point
     done = tree.predict(point)[0]
     assert explained.value == tuple(np.ravel(done).tolist())
     for change in explained.changes:
-        j, beyond = list(explained.observation).index(change.observation), np.array(point)
+        j = list(explained.observation).index(change.observation)
+        beyond = np.array(point)
         beyond[j] = change.to if change.by > 0 else np.nextafter(change.to, -np.inf)
         assert np.any(tree.predict(beyond)[0] != done)
         assert tuple(np.ravel(tree.predict(beyond)[0]).tolist()) == change.value
@@ -267,7 +269,8 @@ def test_no_action_of_a_list_changes_before_the_nearest_change(
     tree: spaql.Controller, point: tuple[float, ...]
 ) -> None:
     """Random observations closer than it, or all if no change is named, have the same action."""
-    explained, rng = tree.explain(point), np.random.default_rng(0)
+    explained = tree.explain(point)
+    rng = np.random.default_rng(0)
     done = tree.predict(point)[0]
     nearest = {change.observation: abs(change.by) for change in explained.changes}
     for j, name in enumerate(explained.observation):

@@ -58,7 +58,9 @@ def swing(problem: spaql.Problem) -> Controller:
 
 
 def loop(controller: Controller, seed: int, steps: int) -> float:
-    env, state, total = gymnasium.make("Pendulum-v1"), None, 0.0
+    env = gymnasium.make("Pendulum-v1")
+    state = None
+    total = 0.0
     observation, _ = env.reset(seed=seed)
     for _ in range(steps):
         action, state = controller.predict(observation, state)
@@ -113,8 +115,10 @@ def test_a_record_is_shared_with_the_policy_that_plays(swing, problem):
 
 
 def test_predict_passes_the_state_on_and_resets_it():
-    controller, rng = random_controller(2), np.random.default_rng(0)
-    seen, state = rng.normal(size=(4, 3, 4)), None
+    controller = random_controller(2)
+    rng = np.random.default_rng(0)
+    seen = rng.normal(size=(4, 3, 4))
+    state = None
     kept = []
     for batch in seen:
         actions, state = controller.predict(batch, state)
@@ -143,7 +147,9 @@ def test_what_is_no_reading_is_refused(bad):
 
 
 def test_a_leaf_is_left_only_when_its_condition_is_missed_by_the_margin():
-    controller, state, leaves = two_leaf_pi(hysteresis=(0.1, 0.0)), None, []
+    controller = two_leaf_pi(hysteresis=(0.1, 0.0))
+    state = None
+    leaves = []
     for error in (0.3, 0.45, 0.49999, 0.5, 0.45, 0.31, 0.29, 0.35):
         _, state = controller.predict([0.0, error], state)
         leaves.append(int(state[0][0, 1]))
@@ -152,7 +158,8 @@ def test_a_leaf_is_left_only_when_its_condition_is_missed_by_the_margin():
 
 def test_an_integral_waits_only_while_it_would_push_further():
     controller = two_leaf_pi(rate_limit=())
-    place, state = controller.memory_size - 1, None
+    place = controller.memory_size - 1
+    state = None
     for _ in range(100):
         _, state = controller.predict([0.0, 1.0], state)
     held = state[0][0, place]
@@ -380,7 +387,8 @@ def test_the_time_since_a_discrete_action_changed_is_counted() -> None:
         sample_time=0.5,
     )
     levels = [-1, -1, 1, 1, 1, 1, 1, -1, 1]  # off is the last action at a reset
-    state, times = None, []
+    state = None
+    times = []
     for level in levels:
         times.append(float(controller.inputs_of(np.array([level]), state)[1]))
         action, state = controller.predict([level], state)

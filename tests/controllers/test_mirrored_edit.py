@@ -60,7 +60,8 @@ def numbered(output: str) -> dict[int, str]:
 
 def test_the_leaf_that_is_shown_is_the_leaf_that_is_edited(tmp_path: Path) -> None:
     assert is_mirrored(swing())
-    run, out = tmp_path / "run.spaql", tmp_path / "edited.spaql"
+    run = tmp_path / "run.spaql"
+    out = tmp_path / "edited.spaql"
     spaql.Design(swing(), PROBLEM).save(run)
     before = numbered(shown(run, "--numbers"))
     assert sorted(before) == [1, 2, 3]
@@ -139,7 +140,8 @@ def test_an_edit_without_a_mirror_image_says_so(tmp_path: Path) -> None:
         laws=Laws([[[0.0, 0.0, -1.0]], [[0.0, 0.0, 3.0]]], np.zeros((2, 1))),
         **PENDULUM,
     )
-    run, out = tmp_path / "run.spaql", tmp_path / "edited.spaql"
+    run = tmp_path / "run.spaql"
+    out = tmp_path / "edited.spaql"
     spaql.Design(tree, PROBLEM).save(run)
     words = ["--leaf", "2", "--gain", "sin(angle)=-12", "--out", str(out), "--episodes", "2"]
     done = CliRunner().invoke(main, ["edit", str(run), *words])

@@ -63,7 +63,8 @@ def test_a_time_variant_policy_keeps_count_in_its_state() -> None:
         grown.split([0.5], [0], tree=tree)
         grown.balls.q[grown.locate([0.5], [best], tree=tree)] = 1.0
     steps = PartitionPolicy(STATES, actions, grown)
-    played, state = [], None
+    played = []
+    state = None
     for _ in range(4):  # past the last time step its policy goes on
         action, state = steps.predict(np.array([1.0]), state)
         played.append(int(action))

@@ -38,7 +38,8 @@ def test_a_controller_is_a_policy(agent: spaql.Agent) -> None:
 
 
 def test_functions_take_an_agent_a_policy_a_tree_or_a_path(agent: spaql.Agent, run: Path) -> None:
-    tree, problem = spaql.controller_of(agent), agent.problem
+    tree = spaql.controller_of(agent)
+    problem = agent.problem
     controller = spaql.Design(tree, problem)
     controller.save(run / "controller.spaql")
     alone = [agent, controller, run, str(run / "policy.spaql"), run / "controller.spaql"]

@@ -108,7 +108,8 @@ def test_trees_with_sums_agree_on_the_observations(tree: Controller) -> None:
 
 def test_the_agreement_of_switching_laws_is_that_of_actions() -> None:
     """Scores multiplied by 2 or 4 are other laws with the same actions: smaller trees agree everywhere."""
-    gain, factor = np.array([[0.0] * 4, [0.1, 0.3, 3.0, 1.0]]), np.array([1.0, 2.0, 4.0])[:, None, None]
+    gain = np.array([[0.0] * 4, [0.1, 0.3, 3.0, 1.0]])
+    factor = np.array([1.0, 2.0, 4.0])[:, None, None]
     nodes = Nodes()
     root = nodes.rule(4, 0.0, nodes.leaf(0), nodes.rule(1, 0.0, nodes.leaf(1), nodes.leaf(2)))
     space = make_problem("cartpole200").states.space

@@ -52,7 +52,8 @@ def test_after_a_manual_sample_the_laws_give_the_manual_actions():
 
 def test_after_tracking_the_law_starts_from_the_applied_action():
     controller = two_loops(COUPLED)
-    memory, seen = controller.new_memory(1), np.array([[0.3, -0.4, 0.3, -0.4]])
+    memory = controller.new_memory(1)
+    seen = np.array([[0.3, -0.4, 0.3, -0.4]])
     controller.sample(seen, memory)
     Tracking(controller).track(np.array([[4.0, -3.0]]), memory)
     assert controller.sample(seen, memory).action == pytest.approx(np.array([[4.0, -3.0]]), abs=1e-12)
@@ -61,7 +62,8 @@ def test_after_tracking_the_law_starts_from_the_applied_action():
 def test_tracking_the_action_that_was_given_changes_nothing():
     for seed in range(6):
         controller = random_controller(seed)
-        memory, rng = controller.new_memory(5), np.random.default_rng(seed)
+        memory = controller.new_memory(5)
+        rng = np.random.default_rng(seed)
         for _ in range(20):
             controller.sample(rng.uniform(-2, 2, (5, 4)), memory)
             before = memory.copy()
@@ -87,14 +89,18 @@ def test_an_action_that_no_integral_is_left_for_is_not_followed():
 
 def test_limits_hold_in_manual_mode_but_not_the_dead_band():
     controller = two_leaf_pi(dead_band=0.5)
-    memory, tracking, seen = controller.new_memory(1), Tracking(controller), np.array([[1.0, 1.0]])
+    memory = controller.new_memory(1)
+    tracking = Tracking(controller)
+    seen = np.array([[1.0, 1.0]])
     given = [tracking.manual(seen, np.array([[x]]), memory)[0, 0] for x in (0.2, 9.0, NAN, -9.0, 1e31)]
     assert given == pytest.approx([0.2, 1.7, 1.7, 0.2, 0.2])  # at most 1.5 in a sample
 
 
 def test_the_last_action_is_the_one_that_was_given_or_applied():
     controller = two_loops({"heater": {"heater before": 1.0}})
-    memory, tracking, seen = controller.new_memory(1), Tracking(controller), np.zeros((1, 4))
+    memory = controller.new_memory(1)
+    tracking = Tracking(controller)
+    seen = np.zeros((1, 4))
     tracking.manual(seen, np.array([[3.0, 0.0]]), memory)
     assert controller.sample(seen, memory).action[0, 0] == 3.0
     tracking.track(np.array([[2.0, NAN]]), memory)
@@ -114,7 +120,8 @@ def test_small_changes_add_up_in_velocity_form_while_the_actuator_is_tracked():
         form="velocity",
         dead_band=0.25,
     )
-    memory, given = controller.new_memory(1), []
+    memory = controller.new_memory(1)
+    given = []
     for _ in range(4):
         given.append(controller.sample(np.array([[0.0, 1.0]]), memory).action[0, 0])
         Tracking(controller).track(np.array([[given[-1]]]), memory)

@@ -117,7 +117,8 @@ def test_controllers_are_judged_in_the_same_episodes() -> None:
 def test_the_load_of_a_step_test_begins_after_the_step() -> None:
     oven = spaql.make_problem("spaql/Oven-v0")
     test = step_test(oven, {"random": spaql.RandomPolicy(oven.states, oven.actions)}, horizon=60)
-    before, after = test.setpoints[0, 0], test.setpoints[-1, 0]
+    before = test.setpoints[0, 0]
+    after = test.setpoints[-1, 0]
     assert 60 < before < after < 120
     assert test.setpoints[:, 0].tolist() == [before] * 60 + [after] * 120
     assert test.begins == (60, 120)
@@ -159,7 +160,8 @@ class _Feedforward(Policy):
     """The actions that hold both rooms, as if the first were alone."""
 
     def __init__(self, problem: spaql.Problem) -> None:
-        self.observation_space, self.action_space = problem.states.space, problem.actions.space
+        self.observation_space = problem.states.space
+        self.action_space = problem.actions.space
 
     def act(self, observations, steps, rng):
         seen = np.asarray(observations, np.float64)

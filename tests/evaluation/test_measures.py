@@ -32,7 +32,8 @@ def test_a_decaying_exponential_settles_when_it_has_fallen_to_the_band() -> None
 
 @pytest.mark.parametrize("damping", [0.2, 0.5, 0.8])
 def test_a_second_order_step_response_overshoots_as_the_book_says(damping: float) -> None:
-    times, natural = np.arange(0, 40, DT), 3.0
+    times = np.arange(0, 40, DT)
+    natural = 3.0
     damped = natural * math.sqrt(1 - damping**2)
     swing = np.cos(damped * times) + damping * natural / damped * np.sin(damped * times)
     response = 1 - np.exp(-damping * natural * times) * swing
@@ -80,7 +81,8 @@ def test_settled_is_what_its_definition_says(signal: list[float], band: float, s
 
 
 def test_all_of_them_together() -> None:
-    signal, actions = 0.5 ** np.arange(10), np.ones(9)
+    signal = 0.5 ** np.arange(10)
+    actions = np.ones(9)
     result = measure(signal, actions, setpoint=0.0, band=0.1, tail=2, time_step=0.1)
     assert result.settling_time == pytest.approx(0.4)
     assert result.steady_state_error == pytest.approx((0.5**8 + 0.5**9) / 2)

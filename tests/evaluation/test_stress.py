@@ -33,7 +33,8 @@ def by_hand(policy: spaql.Policy, env_id: str, start: np.ndarray, horizon: int):
     if env_id == "Acrobot-v1":
         seen = plant._get_ob()
     observations = [np.array(start, np.float32) if seen is None else seen]
-    total, ended = 0.0, False
+    total = 0.0
+    ended = False
     while not ended:
         action = policy.act(observations[-1][None], np.array([len(observations) - 1]), None)[0]
         observation, reward, terminated, truncated, _ = env.step(action)
@@ -101,11 +102,13 @@ def test_what_a_stress_test_tells(balancing: spaql.Agent) -> None:
 
 def test_a_pendulum_that_hangs_or_turns_is_no_success() -> None:
     class Torque(spaql.Policy):
-        observation_space, action_space = (make_problem("pendulum").states.space,
-                                           make_problem("pendulum").actions.space)  # fmt: skip
+        # fmt: skip
+        observation_space = make_problem("pendulum").states.space
+        action_space = make_problem("pendulum").actions.space
 
         def act(self, observations, steps, rng):
-            angle, speed = np.arctan2(observations[:, 1], observations[:, 0]), observations[:, 2]
+            angle = np.arctan2(observations[:, 1], observations[:, 0])
+            speed = observations[:, 2]
             return np.clip(-20 * angle - 5 * speed, -2, 2)[:, None]
 
     starts = [[0.05, 0.0], [math.pi, 0.0], [0.05 + math.tau, 0.0]]

@@ -51,7 +51,8 @@ def test_a_run_by_interactions_goes_on_from_its_checkpoint_to_the_same_bytes(tmp
 
 
 def test_a_run_is_evaluated_at_its_points_and_at_the_end(tmp_path: Path) -> None:
-    plain, run = evaluated(iterations=30), evaluated(iterations=30, evaluate_at=(900, 1_500))
+    plain = evaluated(iterations=30)
+    run = evaluated(iterations=30, evaluate_at=(900, 1_500))
     for one, name in ((plain, "plain"), (run, "run")):
         execute(one, root=str(tmp_path / name), checkpoint_every=100)
     folder = tmp_path / "run" / run.id
@@ -115,7 +116,8 @@ class Hidden(gymnasium.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self._at, self._steps = self.np_random.uniform(-1, 1, 1), 0
+        self._at = self.np_random.uniform(-1, 1, 1)
+        self._steps = 0
         return self._at.copy(), {}
 
     def step(self, action):
@@ -132,10 +134,12 @@ def test_an_environment_whose_state_cannot_be_set_is_evaluated_too() -> None:
     curve = LearningCurve(run)
     curve.evaluate(0, agent.policy, problem, None)
     (point,) = curve.points
-    env, returns = Hidden(), []
+    env = Hidden()
+    returns = []
     for i in range(6):
         seen, _ = env.reset(seed=run.agent_seed + 1 + i)
-        total, over = 0.0, False
+        total = 0.0
+        over = False
         while not over:
             action, _ = agent.policy.predict(seen, deterministic=True)
             seen, reward, _, over, _ = env.step(action)

@@ -38,7 +38,8 @@ def test_the_id_leaves_out_what_is_not_named() -> None:
 @given(values, values)
 def test_different_values_have_different_ids(first: object, second: object) -> None:
     try:
-        one, other = run(settings={"x": first}), run(settings={"x": second})
+        one = run(settings={"x": first})
+        other = run(settings={"x": second})
         ids = {one.id, other.id}
     except SettingError:
         return
@@ -86,7 +87,8 @@ def test_a_run_is_a_value() -> None:
 
 
 def test_numbers_of_numpy_are_plain_numbers() -> None:
-    plain, numpy = run(settings={"scaling": 0.4}), run(settings={"scaling": np.float64(0.4)})
+    plain = run(settings={"scaling": 0.4})
+    numpy = run(settings={"scaling": np.float64(0.4)})
     assert numpy == plain
     assert (numpy.id, numpy.digest) == (plain.id, plain.digest)
     with pytest.raises(SettingError, match="plain data only"):
@@ -94,7 +96,8 @@ def test_numbers_of_numpy_are_plain_numbers() -> None:
 
 
 def test_the_digest_sees_what_the_id_does_not() -> None:
-    some, other = run(settings={"rollouts": 5}, named=()), run(settings={"rollouts": 6}, named=())
+    some = run(settings={"rollouts": 5}, named=())
+    other = run(settings={"rollouts": 6}, named=())
     assert some.id == other.id
     assert some.digest != other.digest
 

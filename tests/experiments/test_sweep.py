@@ -97,7 +97,8 @@ def test_nothing_is_left_in_the_working_folder(finished: Path) -> None:
 
 def test_an_interrupted_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     run = small_grid(iterations=30)[0]
-    plain, broken = RunStore(tmp_path / "plain"), RunStore(tmp_path / "broken")
+    plain = RunStore(tmp_path / "plain")
+    broken = RunStore(tmp_path / "broken")
     execute(run, root=str(plain.root), checkpoint_every=100)
 
     agent = spaql.SPAQL(run.problem, seed=run.agent_seed, **run.settings)
@@ -113,7 +114,8 @@ def test_runs_by_steps_go_on_to_the_same_bytes_and_are_in_the_table(tmp_path: Pa
         problem="CartPole-v1", algorithm="plantree", total_timesteps=400, settings=quick, named=(),
         fresh_episodes=5,
     )  # fmt: skip
-    plain, broken = RunStore(tmp_path / "plain"), RunStore(tmp_path / "broken")
+    plain = RunStore(tmp_path / "plain")
+    broken = RunStore(tmp_path / "broken")
     assert execute(run, root=str(plain.root), checkpoint_every=100).interactions == 400
     agent = spaql.PlanTree(run.problem, seed=run.agent_seed, **quick)
     agent.learn(
@@ -298,7 +300,8 @@ def test_workers_die_with_their_driver(tmp_path: Path, plant) -> None:
     ]
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     driver = subprocess.Popen([*command, "--workers", "2"], env=environment, start_new_session=True)
-    store, deadline = RunStore(tmp_path / "s"), time.monotonic() + 60
+    store = RunStore(tmp_path / "s")
+    deadline = time.monotonic() + 60
     while len(store.running()) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     driver.kill()

@@ -35,7 +35,8 @@ def plain_sum(total: float, weights: list[float], x: list[float]) -> float:
 
 def plainly(tree: Controller, safe: tuple[float, ...], x: list[float], guarded: bool) -> list[float]:
     """The definition, in plain Python: guard, sums, walk, law."""
-    low, high = tree.observation_space.low.tolist(), tree.observation_space.high.tolist()
+    low = tree.observation_space.low.tolist()
+    high = tree.observation_space.high.tolist()
     # A tenth of the range, as far as that is finite.
     room = [0.1 * (b - a) if math.isfinite(b - a) else 0.0 for a, b in zip(low, high, strict=True)]
     if any(math.isnan(v) for v in x):
@@ -46,7 +47,8 @@ def plainly(tree: Controller, safe: tuple[float, ...], x: list[float], guarded: 
     node = 0
     while tree.feature[node] >= 0:
         node = int((tree.left if numbers[tree.feature[node]] < tree.threshold[node] else tree.right)[node])
-    row, laws = int(tree.leaf[node]), tree.laws
+    row = int(tree.leaf[node])
+    laws = tree.laws
     gains = zip(laws.offset[row].tolist(), laws.gain[row].tolist(), strict=True)
     sums = [plain_sum(offset, gain, x) for offset, gain in gains]
     if tree.discrete:
@@ -108,7 +110,8 @@ def test_every_form_does_what_the_tree_does(
 ) -> None:
     target, number = FORMS[form]
     if number == "fixed":  # which has neither laws nor sums
-        kind, sums = "constants" if kind.endswith("laws") else kind, 0
+        kind = "constants" if kind.endswith("laws") else kind
+        sums = 0
     tree = drawn(seed, dims, leaves, kind, sums)
     controller = machine_of(tree, number, SAFE[kind] if guarded else None)
     check(target, controller, target.write(controller, "controller"), tmp_path / str(seed), 3000)

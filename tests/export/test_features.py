@@ -85,8 +85,10 @@ def static(seed: int, actions: Box | Discrete) -> Controller:
 def listed(seed: int, **changes) -> Controller:
     """Return a controller with memory and discrete actions: two laws of scores, and one action."""
     rng = np.random.default_rng(seed)
-    gain, offset = rng.normal(size=(3, 3, len(REMEMBERED))), rng.normal(size=(3, 3))
-    gain[1], offset[1] = 0.0, [-np.inf, 0.0, -np.inf]
+    gain = rng.normal(size=(3, 3, len(REMEMBERED)))
+    offset = rng.normal(size=(3, 3))
+    gain[1] = 0.0
+    offset[1] = [-np.inf, 0.0, -np.inf]
     settings = {"sample_time": 0.2, "start": -3.0} | changes
     return Controller(laws=Laws(gain, offset), action_space=LISTED, **rules(REMEMBERED, rng), **settings)
 

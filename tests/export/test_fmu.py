@@ -81,7 +81,8 @@ def test_the_same_controller_has_the_same_bytes(tmp_path: Path) -> None:
 def test_an_fmu_that_differs_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = random_tree(np.random.default_rng(1), 3, 8, "constants")
     text = fmu_target.wrapper
-    right, wrong = "value[i] = self->action[", "value[i] = 1.0 + self->action["
+    right = "value[i] = self->action["
+    wrong = "value[i] = 1.0 + self->action["
     monkeypatch.setattr(fmu_target, "wrapper", lambda *given: text(*given).replace(right, wrong))
     with pytest.raises(EquivalenceError, match="The exported FMU differs from the policy"):
         spaql.export.fmu(tree, tmp_path / "controller.fmu", points=10)

@@ -42,7 +42,8 @@ def check(run: Path, file: Path) -> tuple[int, str]:
 
 
 def test_another_controller_or_plant_is_found(tmp_path: Path) -> None:
-    one, file = tmp_path / "one.spaql", tmp_path / "controller.py"
+    one = tmp_path / "one.spaql"
+    file = tmp_path / "controller.py"
     spaql.export.python(saved(one), file, points=10, provenance=["program sha256 " + 64 * "0"])
     assert check(one, file) == (0, "is of this run: the same program and plant.")
     written = spaql.export.hashes.hashes_of(spaql.controller_of(one), plant(0.5))
@@ -60,7 +61,8 @@ def test_another_controller_or_plant_is_found(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_hash_is_not_of_the_run(tmp_path: Path) -> None:
-    controller, file = saved(tmp_path / "one.spaql"), tmp_path / "controller.py"
+    controller = saved(tmp_path / "one.spaql")
+    file = tmp_path / "controller.py"
     spaql.export.python(spaql.controller_of(controller), file, points=10)  # alone it knows no plant
     assert check(tmp_path / "one.spaql", file) == (1, "is NOT of this run: it has no hash of a plant.")
     file.write_text("def act(observation): ...\n")

@@ -224,7 +224,8 @@ def test_odd_names_run_in_every_target_with_memory(key: str, tmp_path: Path) -> 
         actions=ODD[:1],
         sample_time=0.5,
     )
-    target, machine = TARGETS[key], machine_of(controller, provenance=ODD)
+    target = TARGETS[key]
+    machine = machine_of(controller, provenance=ODD)
     files = target.write(machine, "controller")
     check_equivalence(target, machine, files, "controller", tmp_path, 20)
 

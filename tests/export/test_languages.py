@@ -110,7 +110,8 @@ def test_a_tree_of_one_leaf_and_infinite_thresholds(kind: str, tmp_path: Path) -
 def test_every_kind_of_leaf_and_cut(form: str, kind: str, sums: int, guarded: bool, tmp_path: Path) -> None:
     target, number = SLOW_FORMS[form]
     if form == "MicroPython float":  # which has neither laws nor sums
-        kind, sums = "constants" if kind.endswith("laws") else kind, 0
+        kind = "constants" if kind.endswith("laws") else kind
+        sums = 0
     tree = random_tree(np.random.default_rng(KINDS.index(kind)), 3, 40, kind, sums=sums)
     controller = machine_of(tree, number, SAFE[kind] if guarded else None)
     files = target.write(controller, "controller")

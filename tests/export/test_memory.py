@@ -189,7 +189,10 @@ def exported(controller: Controller):
 
 def test_ten_minutes_of_a_closed_loop_are_the_same(tmp_path):
     controller = two_leaf_pi(hysteresis=(0.05, 0.0))
-    code, memory, levels, actions = exported(controller), controller.new_memory(1), [0.0, 0.0], []
+    code = exported(controller)
+    memory = controller.new_memory(1)
+    levels = [0.0, 0.0]
+    actions = []
     for step in range(1200):
         setpoint = (0.5, 1.5, 1.0)[step // 400]
         done = [code.act([levels[0], setpoint])[0]]

@@ -29,7 +29,8 @@ from spaql.program import ir
 from spaql.program.controller import controller_program
 
 FLOATING = [form for form, (_, number) in FORMS.items() if number != "fixed"]
-CUTS, TIES = "oblique cuts and their neighbours", "ties of switching laws and their neighbours"
+CUTS = "oblique cuts and their neighbours"
+TIES = "ties of switching laws and their neighbours"
 SIMPLE = [0.5, -0.25, 1.0]
 """Weights with which sums of single-precision numbers can be equal to a threshold."""
 
@@ -52,7 +53,8 @@ def crossed(weights: list[float], threshold: float, laws: Laws | None = None) ->
 def switching(seed: int = 0, simple: bool = False) -> Laws:
     """Three laws of three actions."""
     rng = np.random.default_rng(seed)
-    gain, offset = rng.normal(size=(3, 3, 3)), rng.normal(size=(3, 3))
+    gain = rng.normal(size=(3, 3, 3))
+    offset = rng.normal(size=(3, 3))
     return Laws(np.round(4 * gain) / 4, np.round(4 * offset) / 4) if simple else Laws(gain, offset)
 
 
@@ -110,8 +112,11 @@ def test_a_point_is_found_in_every_leaf_between_parallel_and_crossing_cuts() -> 
             np.concatenate([getattr(tree, name), np.full(2 * len(leaves), value)])
             for name, value in (("feature", -1), ("threshold", 0.0), ("left", -1), ("right", -1), ("leaf", 0))
         )
-        feature[leaves], threshold[leaves], leaf[leaves] = j, t, -1
-        left[leaves], right[leaves] = old + 2 * np.arange(len(leaves)), old + 1 + 2 * np.arange(len(leaves))
+        feature[leaves] = j
+        threshold[leaves] = t
+        leaf[leaves] = -1
+        left[leaves] = old + 2 * np.arange(len(leaves))
+        right[leaves] = old + 1 + 2 * np.arange(len(leaves))
         tree = dataclasses.replace(
             tree, feature=feature, threshold=threshold, left=left, right=right, leaf=leaf,
             combinations=[[1.0, 1.0], [1.0, -1.0]], hysteresis=(),

@@ -16,9 +16,12 @@ from spaql.export.machine import machine_of
 
 EVERY = {**TARGETS, "fmu": Fmu(), "st compiled": TARGETS["st"]}
 OPERATED = (*sorted(MANUAL), "st compiled")
-KP, KI, KD = 2.0, 0.5, 1.0
+KP = 2.0
+KI = 0.5
+KD = 1.0
 SAMPLE_TIME = 0.5
-LOW, HIGH = 0.0, 10.0
+LOW = 0.0
+HIGH = 10.0
 
 
 def pid(**settings) -> Controller:
@@ -91,7 +94,8 @@ def test_no_windup(target: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", OPERATED)
 def test_no_windup_behind_a_limiter(target: str, tmp_path: Path) -> None:
     """A limiter after the controller holds 3 V: with tracking the action leaves it at once."""
-    setpoint, limit = np.repeat([2.0, 0.9], [300, 3]), 3.0
+    setpoint = np.repeat([2.0, 0.9], [300, 3])
+    limit = 3.0
     applied = np.full(len(setpoint), np.nan)
     free = played(target, pid(), tmp_path, 1.0, setpoint)
     applied[1:300] = limit

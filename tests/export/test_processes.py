@@ -58,12 +58,14 @@ def test_exported_python_runs_in_an_interpreter_of_its_own(remembers: bool, tmp_
     """What it does to its interpreter and environment is not seen here."""
     content = "import os\nos.environ['SEEN_BY_THE_CHECK'] = '1'\n"
     if remembers:
-        target, machine = Python(), machine_of(two_leaf_pi())
+        target = Python()
+        machine = machine_of(two_leaf_pi())
         files = target.write(machine, "controller")
         changed = {"controller.py": content.encode() + files["controller.py"]}
         check_equivalence(target, machine, changed, "controller", tmp_path, 50)
     else:
-        target, controller = Python(), machine_of(law_tree("a", "b", "c"))
+        target = Python()
+        controller = machine_of(law_tree("a", "b", "c"))
         files = target.write(controller, "controller")
         changed = {"controller.py": content.encode() + files["controller.py"]}
         check_equivalence(target, controller, changed, "controller", tmp_path, 50)
@@ -71,7 +73,8 @@ def test_exported_python_runs_in_an_interpreter_of_its_own(remembers: bool, tmp_
 
 
 def test_an_error_of_exported_python_is_told(tmp_path: Path) -> None:
-    target, controller = Python(), machine_of(law_tree("a", "b", "c"))
+    target = Python()
+    controller = machine_of(law_tree("a", "b", "c"))
     with pytest.raises(EquivalenceError, match="ZeroDivisionError"):
         check_equivalence(
             target, controller, {"controller.py": b"def act(x):\n    1 / 0\n"}, "controller", tmp_path, 5

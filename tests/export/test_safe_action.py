@@ -117,7 +117,8 @@ def test_what_is_played_is_what_was_exported(tmp_path: Path) -> None:
     spaql.export.python(tree, tmp_path / "controller.py", safe_action=[1.5], points=100)
     space: dict = {}
     exec((tmp_path / "controller.py").read_text(), space)
-    exported, answers = ExportedPolicy(tree, safe_action=[1.5]), []
+    exported = ExportedPolicy(tree, safe_action=[1.5])
+    answers = []
 
     class Watched(ExportedPolicy):
         def act(self, observations, steps, rng):

@@ -46,7 +46,8 @@ def saved(path: Path, gain: float) -> Path:
 def test_a_constant_that_changes_in_between_is_noticed_on_both_sides(tmp_path: Path) -> None:
     run = saved(tmp_path / "run.spaql", -0.5)
     moved = saved(tmp_path / "moved.spaql", float(np.nextafter(-0.5, 0.0)))
-    code, certificate = tmp_path / "controller.c", tmp_path / "proof.cert"
+    code = tmp_path / "controller.c"
+    certificate = tmp_path / "proof.cert"
     spaql.export.c(run, code, points=100)
     save_certificate(spaql.verify(spaql.load(run)), certificate)
     document = check_certificate(certificate)

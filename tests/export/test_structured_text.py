@@ -75,11 +75,13 @@ def test_compiled_by_another_route_the_state_is_the_same(made: Any, number: str,
     """A controller with memory, whose variables begin with their initial values and are kept."""
     machine = machine_of(made, number)
     text = StructuredText().write(machine, "controller")["controller.st"].decode()
-    block, part = Block(text, tmp_path), next(episodes(machine, 20_000, manual=True))
+    block = Block(text, tmp_path)
+    part = next(episodes(machine, 20_000, manual=True))
     kept = [name for name, _, _ in block.own][: made.memory_size]
     assert kept[:2] == ["started", "leaf"]
     steps, rows, _ = part.inputs.shape
-    flags, width = part.resets.T[..., np.newaxis], len(made.actions)
+    flags = part.resets.T[..., np.newaxis]
+    width = len(made.actions)
     inputs = np.concatenate([part.inputs, part.commands], axis=2).transpose(1, 0, 2)
     samples = np.concatenate([flags, inputs], axis=2).reshape(rows * steps, -1)
     played = block.play(samples).reshape(rows, steps, -1).transpose(1, 0, 2)

@@ -30,7 +30,8 @@ def learned(callback: object = None) -> spaql.SPAQLTS:
 
 
 def test_the_page_is_that_of_the_controller_so_far() -> None:
-    versions, pages = [], []
+    versions = []
+    pages = []
 
     with LivePage() as live:
 

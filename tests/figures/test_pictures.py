@@ -122,7 +122,8 @@ def test_what_is_not_fixed_is_averaged_over_visited_states(cart: Learned) -> Non
     assert record.x.low == pytest.approx(1.1 * visited[:, 0].min() - 0.1 * visited[:, 0].max())
     for row, column, x, y in places(record):
         rows = states.copy()
-        rows[:, 0], rows[:, 2] = x, y
+        rows[:, 0] = x
+        rows[:, 2] = y
         actions, _ = cart.agent.predict(rows, deterministic=True)
         counts = np.bincount(actions, minlength=2)
         assert record.share[row][column] == counts.max() / len(states)
@@ -170,7 +171,9 @@ def test_trails_are_episodes(pendulum: Learned) -> None:
     for seed, trail in zip((3, 4), record.trails, strict=True):
         env = pendulum.agent.problem.make()
         observation, _ = env.reset(seed=seed)
-        total, seen, ended = 0.0, [observation], False
+        total = 0.0
+        seen = [observation]
+        ended = False
         while not ended:
             action, _ = pendulum.agent.predict(observation, deterministic=True)
             observation, reward, terminated, truncated, _ = env.step(action)
@@ -199,7 +202,8 @@ def test_axes_of_ones_own(cart: Learned) -> None:
 
 
 def test_an_axis_shows_all_of_a_range_that_is_mostly_visited() -> None:
-    space, names = Box(np.array([0.0, -9.0]), np.array([1.0, 9.0]), dtype=np.float64), ("level", "speed")
+    space = Box(np.array([0.0, -9.0]), np.array([1.0, 9.0]), dtype=np.float64)
+    names = ("level", "speed")
     visited = np.array([[0.2, -1.0], [0.9, 1.0]])
     level, speed = (find_axis(name, names, space, visited) for name in names)
     assert (level.low, level.high) == (0.0, 1.0)
@@ -301,8 +305,10 @@ def test_a_tree_that_was_tried_once_has_no_bar(cart: Learned, tmp_path: Path) ->
 
 
 def test_sizes_side_by_side_are_labelled_apart() -> None:
-    leaves, mean = (2, 4, 7, 8, 9, 10, 91), (181.0, 183.2, 185.9, 189.4, 199.1, 199.8, 195.0)
-    half, same = (1.9, 1.9, 3.3, 3.0, 0.8, 0.3, 2.1), (0.82, 0.9, 0.95, 0.97, 0.97, 0.98, 1.0)
+    leaves = (2, 4, 7, 8, 9, 10, 91)
+    mean = (181.0, 183.2, 185.9, 189.4, 199.1, 199.8, 195.0)
+    half = (1.9, 1.9, 3.3, 3.0, 0.8, 0.3, 2.1)
+    same = (0.82, 0.9, 0.95, 0.97, 0.97, 0.98, 1.0)
     figure = draw(SizesRecord("", "", leaves, mean, half, same, None))
     figure.draw_without_rendering()
     (ax,) = figure.axes

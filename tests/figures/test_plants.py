@@ -25,7 +25,8 @@ def test_cells_and_errors_are_those_of_the_model(pendulum: spaql.PlanTree, tmp_p
     record = compute_plant(pendulum, "angle", "speed", episodes=4, resolution=20, y_limits=(-8.0, 8.0))
     model = pendulum.model
     for i, j in np.ndindex(20, 20):
-        angle, speed = -math.pi + (j + 0.5) / 20 * 2 * math.pi, -8.0 + (i + 0.5) / 20 * 16.0
+        angle = -math.pi + (j + 0.5) / 20 * 2 * math.pi
+        speed = -8.0 + (i + 0.5) / 20 * 16.0
         assert record.cells[i][j] == model.find([math.cos(angle), math.sin(angle), speed])[0]
     assert f"its {model.n_cells} cells" in record.note
     assert "2 episodes of the controller\nand 2 of random actions" in record.note

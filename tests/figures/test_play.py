@@ -44,7 +44,8 @@ def trees():
     rng = np.random.default_rng(1)
     offset = rng.normal(size=(4, 3))
     gain = rng.normal(size=(4, 3, 3)) * (rng.random((4, 3, 3)) < 0.7)
-    offset[1, 1], gain[1, 1] = -np.inf, 0.0
+    offset[1, 1] = -np.inf
+    gain[1, 1] = 0.0
     torque = Box(-2.0, 2.0, (1,), np.float32)
     return {
         "laws": tree_of(Laws(gain[:, :1] * 3, rng.normal(size=(4, 1))), torque),
@@ -60,7 +61,8 @@ def observations(tree):
     points = rng.uniform(-1.5, 1.5, (POINTS, 3))
     sides = []
     for node in np.flatnonzero(tree.feature >= 0):
-        j, cut = int(tree.feature[node]), float(tree.threshold[node])
+        j = int(tree.feature[node])
+        cut = float(tree.threshold[node])
         some = rng.uniform(-1.5, 1.5, (100, 3))
         if j < 3:
             some[:, j] = cut
@@ -165,7 +167,8 @@ def test_the_plant_runs_as_in_python(page: Page, name: str, tmp_path: Path) -> N
     _, step, observe = dynamics.nominal_functions
     for start in page.run("spaqlPage.data.starts")[:3]:
         path = page.run(f"spaqlPage.rollout({start})")
-        state, total = tuple(start), 0.0
+        state = tuple(start)
+        total = 0.0
         for t, action in enumerate(path["actions"][:10]):
             seen = np.array(observe(state)).astype(np.float32)
             np.testing.assert_allclose(
@@ -226,7 +229,8 @@ def test_a_drag_on_the_map_moves_the_state(page: Page, swing_up: Path) -> None:
     )
     moved = page.run("spaqlPage.view.start")
     assert moved != start
-    low, high = page.run("spaqlPage.data.low"), page.run("spaqlPage.data.high")
+    low = page.run("spaqlPage.data.low")
+    high = page.run("spaqlPage.data.high")
     plot = (width - 58, height - 48)
     assert moved[0] == pytest.approx(low[0] + (0.25 * width - 48) / plot[0] * (high[0] - low[0]), abs=0.05)
     assert moved[1] == pytest.approx(high[1] - (0.3 * height - 8) / plot[1] * (high[1] - low[1]), abs=0.15)
@@ -266,7 +270,8 @@ def test_a_dragged_slider_changes_map_trajectories_and_return_and_is_taken_by_sp
     # A leaf that the fixed starts use: the one that is active now.
     page.run("document.querySelector('#tree button.leaf.on').click()")
     page.settle()
-    before, map_before = page.run("spaqlPage.view.fixed.map((one) => one.total)"), pixels(page)
+    before = page.run("spaqlPage.view.fixed.map((one) => one.total)")
+    map_before = pixels(page)
     tree_before = json.loads(page.run("spaqlPage.saved()"))
     left, top, width, height = page.box("#edit-0")
     middle = (left + width / 2, top + height / 2)

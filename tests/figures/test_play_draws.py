@@ -88,7 +88,8 @@ def test_the_step_draws_what_it_draws_in_python(page: Page, windy_page) -> None:
     for first in page.run("spaqlPage.data.starts")[:5]:
         path = page.run(f"spaqlPage.rollout({first})")
         assert len(path["actions"]) == source.problem.horizon
-        state, total = tuple(first), 0.0
+        state = tuple(first)
+        total = 0.0
         for t, action in enumerate(path["actions"]):
             seen = np.array(observe(state)).astype(np.float32)
             np.testing.assert_allclose(np.ravel(source.policy.act(seen[None])[0]), action, rtol=1e-5)

@@ -33,7 +33,8 @@ def page():
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """A function that writes the page of a controller of the zoo, once."""
-    folder, made = tmp_path_factory.mktemp("pages"), {}
+    folder = tmp_path_factory.mktemp("pages")
+    made = {}
 
     def write(name: str) -> Path:
         if name not in made:
@@ -78,7 +79,8 @@ def played_in_page(page: Page, observations) -> np.ndarray:
 
 
 def played_in_python(controller, observations) -> np.ndarray:
-    memory, rows = controller.new_memory(1), []
+    memory = controller.new_memory(1)
+    rows = []
     for seen in np.asarray(observations):
         sample = controller.sample(seen[np.newaxis], memory)
         action = sample.action.astype(controller.action_space.dtype).astype(np.float64)
@@ -106,8 +108,10 @@ def test_every_feature_and_limit_is_that_of_the_policy_to_the_last_bit(
 def test_actions_of_a_list_are_chosen_by_features(page: Page, sample_time, tmp_path: Path) -> None:
     """Two laws are scores, and one is a constant; the features need no memory."""
     rng = np.random.default_rng(0)
-    gain, offset = rng.normal(size=(3, 3, 2)), rng.normal(size=(3, 3))
-    gain[2], offset[2, :2] = 0.0, -np.inf
+    gain = rng.normal(size=(3, 3, 2))
+    offset = rng.normal(size=(3, 3))
+    gain[2] = 0.0
+    offset[2, :2] = -np.inf
     controller = Controller(
         feature=[0, -1, 1, -1, -1],
         threshold=[-0.4, 0.0, 0.5, 0.0, 0.0],
@@ -143,7 +147,8 @@ def test_the_controller_is_the_policy_along_recorded_episodes(page: Page, pages,
     source = zoo.load(f"{name}-treesearch")
     for episode in record(source.policy, source.problem, range(3)):
         seen = episode.observations[:-1]
-        found, wanted = played_in_page(page, seen), played_in_python(source.policy, seen)
+        found = played_in_page(page, seen)
+        wanted = played_in_python(source.policy, seen)
         np.testing.assert_array_equal(found, wanted)
         np.testing.assert_array_equal(found[:, : episode.actions.shape[1]], episode.actions)
     assert page.errors == []
@@ -173,7 +178,9 @@ def test_returns_from_the_fixed_starts_are_those_of_the_plant_in_python(page: Pa
     _, step, observe = dynamics.nominal_functions if made.plan is None else made.plan.plant.functions
     totals = []
     for start in made.plant.starts[:5].tolist():
-        state, total, playing = tuple(start), 0.0, source.policy.for_episodes(1)
+        state = tuple(start)
+        total = 0.0
+        playing = source.policy.for_episodes(1)
         for t in range(source.problem.horizon):
             seen = np.array([observe(state)]).astype(np.float32)
             action = np.asarray(playing.act(seen, np.array([t]), None), np.float64)[0]
@@ -188,7 +195,8 @@ def test_returns_from_the_fixed_starts_are_those_of_the_plant_in_python(page: Pa
 
 def test_a_dragged_set_point_moves_the_response_and_nothing_else(page: Page, pages) -> None:
     page.open(pages("oven"))
-    goals, fixed = page.run("spaqlPage.view.plan.goals"), page.run("spaqlPage.view.fixed[0].total")
+    goals = page.run("spaqlPage.view.plan.goals")
+    fixed = page.run("spaqlPage.view.fixed[0].total")
     before = page.run("spaqlPage.view.path.states")
     left, top, width, height = page.box("#map")
     right = left + 0.6 * width  # after the step, before the load
@@ -243,8 +251,10 @@ def test_a_dragged_gain_changes_features_response_and_returns_and_is_taken_by_sp
 ) -> None:
     html = pages("oven")
     page.open(html)
-    totals, path = page.run("spaqlPage.view.fixed.map((one) => one.total)"), "spaqlPage.view.path.actions"
-    shown, actions = page.run("document.querySelector('#features').textContent"), page.run(path)
+    totals = page.run("spaqlPage.view.fixed.map((one) => one.total)")
+    path = "spaqlPage.view.path.actions"
+    shown = page.run("document.querySelector('#features').textContent")
+    actions = page.run(path)
     original = json.loads(page.run("spaqlPage.saved()"))
     labels = page.run("[...document.querySelectorAll('#sliders label')].map((one) => one.textContent)")
     assert labels[:3] == ["offset", "gain of error", "gain of integral"]
@@ -255,9 +265,11 @@ def test_a_dragged_gain_changes_features_response_and_returns_and_is_taken_by_sp
     assert page.run(path) != actions
     assert page.run("document.querySelector('#features').textContent") != shown
     assert "(was " in page.run("document.querySelector('#return').textContent")
-    file, out = tmp_path / "edited-controller.json", tmp_path / "edited.spaql"
+    file = tmp_path / "edited-controller.json"
+    out = tmp_path / "edited.spaql"
     file.write_text(page.run("spaqlPage.saved()"))
-    found, source = controller_from_json(file), html.with_suffix(".spaql")
+    found = controller_from_json(file)
+    source = html.with_suffix(".spaql")
     gain = found.laws.gain - spaql.load(source).policy.laws.gain
     assert np.flatnonzero(gain).tolist() == [0]
     assert gain[0, 0, 0] < 0
@@ -334,7 +346,8 @@ def test_nothing_is_cut_off_in_windows_of_all_sizes(page: Page, pages, name: str
 
 
 def test_a_page_with_memory_is_one_small_file_that_says_what_it_cannot_show(pages) -> None:
-    oven, motor = pages("oven").read_text(), pages("dc-motor").read_text()
+    oven = pages("oven").read_text()
+    motor = pages("dc-motor").read_text()
     assert len(oven.encode()) < 200_000
     assert "with its dead time and a load in each of the fixed starts" in oven
     assert "what it would do with what it remembers at the moment shown" in oven

@@ -18,7 +18,11 @@ NAMES = ("upper level [m]", "lower level [m]", "temperature of the inflow [°C]"
 
 def tree_of(leaves: int, *, balanced: bool) -> Controller:
     """A tree with so many leaves, as shallow as possible, or a chain of questions."""
-    feature, threshold, left, right, leaf = [], [], [], [], []
+    feature = []
+    threshold = []
+    left = []
+    right = []
+    leaf = []
     rng = np.random.default_rng(0)
 
     def add(count: int) -> int:

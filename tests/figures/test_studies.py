@@ -67,7 +67,9 @@ def test_curves_are_means_over_seeds_with_students_interval(tmp_path: Path) -> N
         "PlanTree": "training",
         "SAC": "curve",
     }
-    spaql_line, plantree, sac = lines["SPAQL"], lines["PlanTree"], lines["SAC"]
+    spaql_line = lines["SPAQL"]
+    plantree = lines["PlanTree"]
+    sac = lines["SAC"]
     assert spaql_line.interactions == (100, 200, 300, 400, 500)
     assert spaql_line.mean == pytest.approx([-999.5, -989.5, -979.5, -969.5, -959.5])
     assert spaql_line.ci95 == pytest.approx([half_width([0.0, 1.0])] * 5)
@@ -98,7 +100,8 @@ def test_a_profile_is_the_share_of_runs_with_at_least_a_score(tmp_path: Path) ->
     assert record.lowest == (140.5, -959.5)
     assert record.highest == (302.0, -798.0)
     profiles = {profile.label: profile for profile in record.profiles}
-    low, high = 140.5, 302.0
+    low = 140.5
+    high = 302.0
     for label, returns in {"SPAQL": (140, 141), "PlanTree": (300, 304), "SAC": (220, 219)}.items():
         scores = (np.array(returns) - low) / (high - low)
         expected = [(scores >= level).mean() for level in record.levels]

@@ -16,7 +16,8 @@ pytest.importorskip("matplotlib")
 def verdict(shape: tuple[int, ...] = (4, 8)) -> Verdict:
     """Return a verdict whose lowest first number is refuted, and whose highest is undecided."""
     status = np.zeros(shape, np.int8)
-    status[0], status[-1] = 1, 2
+    status[0] = 1
+    status[-1] = 2
     names = ("x", "y", "z")[: len(shape)]
     box = dict.fromkeys(names, (-1.0, 1.0))
     return Verdict(

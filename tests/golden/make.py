@@ -39,7 +39,8 @@ def looks(space, n: int = 200) -> np.ndarray:
     wide = np.where(np.abs(space.high) < 1e30, space.high - space.low, 10.0)
     drawn = rng.uniform(-0.75, 0.75, (n, *space.shape)) * wide
     drawn[0] = 0.0
-    drawn[1], drawn[2] = np.inf, -np.inf
+    drawn[1] = np.inf
+    drawn[2] = -np.inf
     return drawn.astype(space.dtype)
 
 

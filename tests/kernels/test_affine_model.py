@@ -20,13 +20,15 @@ from spaql.kernels.affine_model import (
 
 def test_the_regulator_is_that_of_the_riccati_equation():
     rng = np.random.default_rng(0)
-    a, b = np.array([[1.0, 0.1], [-0.2, 0.95]]), np.array([[0.0], [0.3]])
+    a = np.array([[1.0, 0.1], [-0.2, 0.95]])
+    b = np.array([[0.0], [0.3]])
     model = np.zeros((4, 3))  # rows: two observations, 1, an action
     model[:2, :2] = a.T
     model[2, 2] = 1.0
     model[3, :2] = b[:, 0]
     cost = np.diag([1.0, 0.3, 0.0, 0.2])
-    values, gains = np.empty((4, 4)), np.empty((1, 3))
+    values = np.empty((4, 4))
+    gains = np.empty((1, 3))
     regulator(model, cost, 1.0, 0.0, 3000, values, gains)
     p = solve_discrete_are(a, b, np.diag([1.0, 0.3]), np.array([[0.2]]))
     expected = np.linalg.solve(0.2 + b.T @ p @ b, b.T @ p @ a)
@@ -40,7 +42,8 @@ def test_the_regulator_is_that_of_the_riccati_equation():
 
 def slow_return(kind, half, law, start, noise, motion, low, high, after, shape, form, best):
     """Play one law from one start."""
-    x, total = start, 0.0
+    x = start
+    total = 0.0
     for step_noise in noise:
         action = law @ np.append(x, 1.0)
         if kind == SCORES:
@@ -66,13 +69,17 @@ def slow_return(kind, half, law, start, noise, motion, low, high, after, shape, 
 @pytest.mark.parametrize("after", [False, True])
 def test_laws_are_played_as_slowly(kind, shape, after):
     rng = np.random.default_rng([kind, shape, after])
-    states, actions, steps, starts = 2, 3, 7, 4
+    states = 2
+    actions = 3
+    steps = 7
+    starts = 4
     width = states + 1 + actions
     laws = rng.normal(size=(5, actions, states + 1))
     begun = rng.normal(size=(starts, states))
     noise = 0.1 * rng.normal(size=(steps, starts, states))
     motion = 0.4 * rng.normal(size=(width, states))
-    low, high = np.full(states, -1.5), np.full(states, 1.2)
+    low = np.full(states, -1.5)
+    high = np.full(states, 1.2)
     form = rng.normal(size=(3, width)) if shape == PLANES else -np.diag(rng.random(width))
     returns = np.empty(5)
     play_laws(kind, 1.5, laws, begun, noise, motion, low, high, after, shape, form, 0.3, returns)

@@ -21,7 +21,8 @@ def walk(seed: int, steps: int) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(12))
 def test_samples_are_those_of_the_slow_definition(seed):
     controller = random_controller(seed)
-    slow, memory = Reference(controller), controller.new_memory(1)
+    slow = Reference(controller)
+    memory = controller.new_memory(1)
     leaves = set()
     for observation in walk(seed, 150):
         x, wish, action = slow.act(observation)
@@ -42,7 +43,8 @@ def test_every_kind_of_feature_is_tried():
 
 def test_a_closed_loop_takes_samples_with_scratch_arrays_of_its_own():
     controller = random_controller(3)
-    memory, other = controller.new_memory(1), controller.new_memory(1)
+    memory = controller.new_memory(1)
+    other = controller.new_memory(1)
     x = np.empty((1, 4 + len(controller.arrays.arrays.feature)))
     work = np.empty((1, 4 + x.shape[1]))
     action = np.empty((1, 2))
@@ -56,7 +58,8 @@ def test_a_closed_loop_takes_samples_with_scratch_arrays_of_its_own():
 
 def test_rows_are_separate_episodes():
     controller = random_controller(5)
-    together, seen = controller.new_memory(3), [walk(i, 30) for i in range(3)]
+    together = controller.new_memory(3)
+    seen = [walk(i, 30) for i in range(3)]
     alone = [controller.new_memory(1) for _ in range(3)]
     for step in range(30):
         batch = controller.sample(np.array([one[step] for one in seen]), together)

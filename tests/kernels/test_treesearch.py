@@ -20,7 +20,8 @@ from spaql.simulate.candidates import CompiledCandidates
 def reference_tell(state, xs, scores):
     """One update of CMA-ES as in Hansen's tutorial, with the whitening by the Cholesky factor."""
     mean, covariance, path, step_path, size, age = state
-    n, count = len(mean), len(xs)
+    n = len(mean)
+    count = len(xs)
     mu = count // 2
     weights = np.log(mu + 0.5) - np.log(np.arange(1, mu + 1))
     weights /= weights.sum()
@@ -56,7 +57,8 @@ def reference_tell(state, xs, scores):
 
 
 def test_cma_is_hansens():
-    rng, n = np.random.default_rng(0), 7
+    rng = np.random.default_rng(0)
+    n = 7
     distribution = new_distribution(rng.normal(size=n), np.exp(rng.normal(size=n)), 0.5)
     state = (
         distribution.mean.copy(),
@@ -82,7 +84,8 @@ def test_cma_is_hansens():
 
 
 def test_cma_solves_a_narrow_valley():
-    rng, n = np.random.default_rng(1), 6
+    rng = np.random.default_rng(1)
+    n = 6
     distribution = new_distribution(np.zeros(n), np.ones(n), 0.5)
     xs = np.empty((population_size(n), n))
     for _ in range(600):
@@ -94,7 +97,9 @@ def test_cma_solves_a_narrow_valley():
 
 def test_scores_are_means_mixed_with_the_worst_quarter():
     rng = np.random.default_rng(2)
-    returns, movement, scores = rng.normal(size=(9, 12)), rng.random((9, 12)), np.empty(9)
+    returns = rng.normal(size=(9, 12))
+    movement = rng.random((9, 12))
+    scores = np.empty(9)
     agreement = score_candidates(returns, movement, 0.5, 0.2, scores)
     rows = returns - 0.5 * movement
     wanted = 0.8 * rows.mean(axis=1) + 0.2 * np.sort(rows, axis=1)[:, :3].mean(axis=1)
@@ -106,8 +111,10 @@ def test_scores_are_means_mixed_with_the_worst_quarter():
 @pytest.mark.parametrize("name", ["CartPole-v1", "MountainCarContinuous-v0", "Acrobot-v1"])
 def test_returns_are_those_of_the_rule_tree_in_gymnasium(name):
     """The loop plays what the tree that is handed over plays, in the environment itself."""
-    problem, rng = make_problem(name), np.random.default_rng(5)
-    dims, ends = problem.states.dims, action_range(problem.actions.space)
+    problem = make_problem(name)
+    rng = np.random.default_rng(5)
+    dims = problem.states.dims
+    ends = action_range(problem.actions.space)
     listed = not len(ends.low)
     rows = int(problem.actions.space.n) if listed else len(ends.low)
     units = Units(np.zeros(dims), np.full(dims, 0.3), np.zeros(rows), np.ones(rows))
@@ -117,14 +124,18 @@ def test_returns_are_those_of_the_rule_tree_in_gymnasium(name):
     tree = random_tree(one_leaf(rows, dims, listed=listed), 3, rng.normal(size=(9, dims)), rng)
     vectors = rng.normal(size=(3, len(tree.vector)))
     played = player.play(Candidates.of(tree.left, tree.allowed, tree.raw(vectors, units), frame), starts)
-    env, steps = gymnasium.make(name), 0
+    env = gymnasium.make(name)
+    steps = 0
     for c, vector in enumerate(vectors):
         rules = to_rules(tree.with_vector(vector), units, idle_controller(problem))
         for i, start in enumerate(starts):
             env.reset(seed=0)
             env.unwrapped.state = np.array(start)
             x = env.unwrapped._get_ob() if hasattr(env.unwrapped, "_get_ob") else np.array(start, np.float32)
-            total, moved, before, over = 0.0, 0.0, None, False
+            total = 0.0
+            moved = 0.0
+            before = None
+            over = False
             while not over:
                 action = rules.act(np.asarray(x)[np.newaxis])[0]
                 if before is not None:
@@ -132,7 +143,9 @@ def test_returns_are_those_of_the_rule_tree_in_gymnasium(name):
                     moved += float(change > 0) if listed else float((change / (ends.high - ends.low)).sum())
                 before = np.asarray(action, float)
                 x, reward, terminated, truncated, _ = env.step(action)
-                total, steps, over = total + reward, steps + 1, terminated or truncated
+                total = total + reward
+                steps = steps + 1
+                over = terminated or truncated
             assert played.returns[c, i] == pytest.approx(total, rel=1e-5)
             assert played.movement[c, i] == pytest.approx(moved, rel=1e-4, abs=1e-6)
     assert played.steps == steps

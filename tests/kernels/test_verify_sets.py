@@ -78,14 +78,16 @@ def test_random_plants(seed):
 
 def test_angles_where_they_jump():
     source = "def step(state, action):\n    return (math.atan2(state[1], state[0]), 0.0), 0.0, False\n"
-    tape, rng = trace_step(plant(source)), np.random.default_rng(0)
+    tape = trace_step(plant(source))
+    rng = np.random.default_rng(0)
     for low, high in (([-2, -0.5], [-1, 0.5]), ([-2, -0.5], [1, 0.5]), ([-2, 0.0], [-1, 0.5])):
         check(tape, rng, np.array([*low, 0.0]), np.array([*high, 0.0]))
 
 
 @pytest.mark.parametrize("env", CLASSIC)
 def test_shipped_plants(env):
-    tape, rng = trace_step(find_dynamics(env)), np.random.default_rng(0)
+    tape = trace_step(find_dynamics(env))
+    rng = np.random.default_rng(0)
     scale = np.array([0.07, 1.0] if env.startswith("Mountain") else [3.0, 3.0, 0.3, 3.0])
     for _ in range(60):
         low, high = boxes(rng, tape.inputs, 1.0, 0.5)
@@ -96,7 +98,8 @@ def test_shipped_plants(env):
 @pytest.mark.parametrize("ends", [(-1.0, 1.0), (0.0, 1.0), (-1.0, 0.0)])
 def test_a_quotient_by_a_set_that_holds_0_is_anything(ends):
     source = "def step(state, action):\n    x, y = state\n    return (x / (y - 3.0), y), 0.0, False\n"
-    low, high = np.array([1.0, 3.0 + ends[0], 0.0]), np.array([2.0, 3.0 + ends[1], 0.0])
+    low = np.array([1.0, 3.0 + ends[0], 0.0])
+    high = np.array([2.0, 3.0 + ends[1], 0.0])
     rows, _ = evaluated(trace_step(plant(source)), low, high)
     assert np.any((rows[:, LOW] == -np.inf) & (rows[:, HIGH] == np.inf))
 
@@ -128,7 +131,8 @@ def test_the_functions_of_the_machine_are_right_within_4_ulp():
 
 def balls(tape, point, flint):
     """Return the rows of a tape for a point in real arithmetic, None where it has none."""
-    arb, rows = flint.arb, []
+    arb = flint.arb
+    rows = []
     pairs = zip(tape.arrays.code, tape.arrays.first, tape.arrays.second, tape.arrays.value, strict=True)
     for code, first, second, value in pairs:
         name = OPERATIONS[code]

@@ -83,7 +83,8 @@ def test_arrays_that_are_no_partition_are_refused(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(["first_child", "counts", "action_sizes", "dims", "visits"]))
     array = arrays[name].ravel()
     index = data.draw(st.integers(0, len(array) - 1))
-    low, high = np.iinfo(array.dtype).min, np.iinfo(array.dtype).max
+    low = np.iinfo(array.dtype).min
+    high = np.iinfo(array.dtype).max
     array[index] = data.draw(st.one_of(st.integers(-3, 3000), st.integers(low, high)))
     try:
         partition = Partition.from_arrays(arrays)

@@ -143,7 +143,8 @@ class PartitionMachine(RuleBasedStateMachine):
     @rule()
     def reset(self) -> None:
         partition, model = self.kept
-        self.partition, self.model = partition.copy(), list(model)
+        self.partition = partition.copy()
+        self.model = list(model)
 
     @rule()
     def save_and_load(self) -> None:

@@ -22,12 +22,15 @@ pytestmark = pytest.mark.slow  # all share a study or a training
 @pytest.mark.parametrize("name", [*ENVIRONMENTS, "affine"])
 def test_raw_units_say_what_standardised_ones_do(name: str) -> None:
     agent = known(name)
-    memory, code, model = agent._learner.memory, agent._learner.code, agent.model
+    memory = agent._learner.memory
+    code = agent._learner.code
+    model = agent.model
     scale = Scale.of(memory)
     plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=True, margin=CAUTIOUS)
     states, actions = some_steps(agent)
     told = model.predict(states, actions)
-    after, room = np.empty(model.dims), np.empty(model.dims + 1)
+    after = np.empty(model.dims)
+    room = np.empty(model.dims + 1)
     for i, (state, action) in enumerate(zip(states, actions, strict=True)):
         given = code.inputs(code.standard(np.asarray(action)[np.newaxis]), squares=True)[0]
         chance = predict(plant, 0, scale.z(state), given, after, room)
@@ -78,7 +81,8 @@ def test_a_state_lies_in_the_box_of_its_cell(name: str) -> None:
 
 def step_by_json(data: dict, s: list[float], a: object) -> tuple[list[float], float, float]:
     """What the description in the schema says, word for word."""
-    nodes, dims = data["nodes"], len(s)
+    nodes = data["nodes"]
+    dims = len(s)
     i = 0
     while nodes["feature"][i] != -1:
         i = nodes["left"][i] if s[nodes["feature"][i]] < nodes["threshold"][i] else nodes["right"][i]
@@ -98,14 +102,16 @@ def step_by_json(data: dict, s: list[float], a: object) -> tuple[list[float], fl
         + sum(c * x for c, x in zip(more, w, strict=True))
         for offset, row, more in zip(cell["offset"], cell["observation"], cell["input"], strict=True)
     ]
-    x, reward = y[:dims], y[dims]
+    x = y[:dims]
+    reward = y[dims]
     for k in range(dims):
         axis = cell["axes"][k]
         p = sum(axis[j] * (x[j] - cell["centre"][j]) / data["scale"][j] for j in range(dims))
         over = max(p - cell["high"][k], 0.0) + min(p - cell["low"][k], 0.0)
         x = [x[j] - over * axis[j] * data["scale"][j] for j in range(dims)]
     reward = min(max(reward, data["rewards"]["low"]), data["rewards"]["high"])
-    ends, i = data["ends"], 0
+    ends = data["ends"]
+    i = 0
     looks = list(x)
     if ends["score"]:
         products = [x[i] * x[j] for i in range(dims) for j in range(i, dims)]

@@ -29,13 +29,16 @@ def test_errors_are_those_of_a_plain_loop() -> None:
     fresh = record(policy, agent.problem, range(2), np.random.default_rng(0))
     errors = prediction_errors(model, fresh, steps=(1, 50))
     for row, n in enumerate((1, 50)):
-        missed, sums = [], []
+        missed = []
+        sums = []
         for episode in fresh:
             for t in range(len(episode.rewards) - n + 1):
-                state, total = episode.observations[t], 0.0
+                state = episode.observations[t]
+                total = 0.0
                 for i in range(n):
                     told = model.predict(state, episode.actions[t + i])
-                    state, total = told.observations, total + float(told.rewards)
+                    state = told.observations
+                    total = total + float(told.rewards)
                 real = episode.rewards[t : t + n].sum()
                 missed.append([*(state - episode.observations[t + n]), total - real])
                 sums.append(real)

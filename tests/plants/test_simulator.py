@@ -30,10 +30,13 @@ def test_a_simulator_does_what_its_model_says() -> None:
     episodes = []
     for _ in range(2):
         observation, _ = env.reset(seed=3)
-        rng, rows, over = np.random.default_rng(0), [], False
+        rng = np.random.default_rng(0)
+        rows = []
+        over = False
         assert any(np.array_equal(observation, start.astype(np.float32)) for start in model.starts)
         while not over:
-            state, action = np.array(env.unwrapped.state), int(rng.integers(2))
+            state = np.array(env.unwrapped.state)
+            action = int(rng.integers(2))
             told = model.predict(state, action)
             observation, reward, terminated, truncated, _ = env.step(action)
             rows.append([*observation.tolist(), reward])

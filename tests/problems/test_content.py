@@ -221,7 +221,8 @@ def test_the_parts_are_the_same_in_any_order_and_differ_by_content() -> None:
         )
     }
     assert len(digests) == 21
-    one, other = ({"a", "b", "c"}, {"c", "b", "a"})
+    one = {"a", "b", "c"}
+    other = {"c", "b", "a"}
     assert content_of({"f": function(READS, K=one)}) == content_of({"f": function(READS, K=other)})
 
 
@@ -288,7 +289,8 @@ def small_plant(name: str, step: object) -> spaql.Dynamics:
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_what_cannot_be_followed_is_compiled_in_every_process_and_said() -> None:
     cosine = ctypes.CDLL(None).cos
-    cosine.argtypes, cosine.restype = (ctypes.c_double,), ctypes.c_double
+    cosine.argtypes = (ctypes.c_double,)
+    cosine.restype = ctypes.c_double
     source = "def f(state, action):\n    return (COS(state[0]),), 0.0, False"
     plant = small_plant("Pointer", function(source, COS=cosine))
     assert list(plant.content.unknown) == ["COS"]

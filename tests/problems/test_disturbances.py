@@ -61,7 +61,9 @@ def everything() -> spaql.Dynamics:
 def follow(plant: spaql.Dynamics, actions: list, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """The states and the rewards of the plain Python functions."""
     begin, advance, _ = plant.functions
-    state, states, rewards = begin(np.random.default_rng(seed)), [], []
+    state = begin(np.random.default_rng(seed))
+    states = []
+    rewards = []
     for action in actions:
         given = action if isinstance(action, int) else np.array(action, np.float64)
         state, reward, _ = advance(state, given)
@@ -80,7 +82,8 @@ def test_a_plant_without_disturbances_is_left_alone() -> None:
 def test_compiled_loops_environments_and_python_agree_to_the_last_bit() -> None:
     plant = everything()
     _, advance, observe = plant.functions
-    many, one = DynamicsVectorEnv(plant.id, 3), gymnasium.make(plant.id).unwrapped
+    many = DynamicsVectorEnv(plant.id, 3)
+    one = gymnasium.make(plant.id).unwrapped
     seen, _ = many.reset(seed=3)
     one.reset(seed=0)
     written = [tuple(row) for row in many.states.tolist()]
@@ -115,7 +118,8 @@ def test_candidates_of_a_search_meet_the_same_disturbances() -> None:
     assert np.array_equal(found.returns[0], found.returns[1])
     _, advance, _ = plant.functions
     for i, row in enumerate(starts.tolist()):
-        state, total = tuple(row), 0.0
+        state = tuple(row)
+        total = 0.0
         for _ in range(plant.horizon):
             state, reward, _ = advance(state, np.array([0.5, 1.0]))
             total += reward
@@ -127,7 +131,8 @@ def test_chosen_starts_are_states_of_the_plant_or_simulated_ones() -> None:
     plant = everything()
     problem = spaql.make_problem(plant)
     policy = spaql.RandomPolicy(problem.states, problem.actions)
-    short, whole = np.array([[0.5, 0.0], [0.5, 0.0]]), None
+    short = np.array([[0.5, 0.0], [0.5, 0.0]])
+    whole = None
     episodes = list(play(policy, problem, short))
     assert [episode.start.tolist() for episode in episodes] == short.tolist()
     assert episodes[0].observations[0, 0] != episodes[1].observations[0, 0]  # noise

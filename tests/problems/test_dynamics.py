@@ -135,7 +135,8 @@ def follow(agent: spaql.Agent, iterations: int) -> str:
         for step in range(200):
             for i in list(running):
                 action = policy.act(np.float32(states[i])[np.newaxis], np.array([step]), rng)[0]
-                env.state, env.steps_beyond_terminated = states[i], None
+                env.state = states[i]
+                env.steps_beyond_terminated = None
                 _, reward, terminated, _, _ = env.step(action)
                 states[i] = env.state
                 returns[i] += reward

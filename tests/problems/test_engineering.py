@@ -50,9 +50,11 @@ def test_ids_are_known_after_the_import_alone(order: str) -> None:
 def played(plant: spaql.Dynamics) -> float:
     """The return of slow random actions from the start of seed 0, in plain Python."""
     start, step, _ = plant.functions
-    state, rng = start(np.random.default_rng(0)), np.random.default_rng(1000)
+    state = start(np.random.default_rng(0))
+    rng = np.random.default_rng(1000)
     low, high = np.array(list(plant.actions.values()), np.float64).T
-    u, total = np.zeros(len(low)), 0.0
+    u = np.zeros(len(low))
+    total = 0.0
     for _ in range(plant.horizon):
         u = np.clip(0.9 * u + 0.3 * rng.uniform(low, high), low, high).astype(np.float32).astype(np.float64)
         state, reward, terminated = step(state, u.copy())
@@ -96,7 +98,8 @@ def test_perturbed_plants_stay_finite_and_within_their_ranges(id: str) -> None:
     ends = np.array(list(plant.observations.values()))
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        state, at_an_end = start(rng), seed % 2 == 0
+        state = start(rng)
+        at_an_end = seed % 2 == 0
         for t in range(plant.horizon):
             if t % 10 == 0 or not at_an_end:
                 action = (

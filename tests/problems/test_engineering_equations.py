@@ -17,14 +17,20 @@ G = 9.81
 
 def two_tanks(x: Floats, u: float) -> list[float]:
     """Tanks of 4.445 cm with outlets of 0.47625 cm, by their diameters."""
-    area, outlet = math.pi * 4.445**2 / 4, math.pi * 0.47625**2 / 4
+    area = math.pi * 4.445**2 / 4
+    outlet = math.pi * 0.47625**2 / 4
     lower, upper = (outlet * math.sqrt(2 * 981 * level) for level in x[:2])
     return [(upper - lower) / area, (3.3 * u - upper) / area]
 
 
 def reactor(x: Floats, u: float) -> list[float]:
     """In minutes, with flow, volume, density and heat capacity as they are published."""
-    q, v, rho, cp, heat, ua = 100.0, 100.0, 1000.0, 0.239, 5e4, 5e4
+    q = 100.0
+    v = 100.0
+    rho = 1000.0
+    cp = 0.239
+    heat = 5e4
+    ua = 5e4
     k = 7.2e10 * math.exp(-8750 / x[0])
     warmed = q / v * (350 - x[0]) + heat / (rho * cp) * k * x[1] + ua / (v * rho * cp) * (u - x[0])
     return [warmed / 60, (q / v * (1 - x[1]) - k * x[1]) / 60]
@@ -32,10 +38,17 @@ def reactor(x: Floats, u: float) -> list[float]:
 
 def furuta(x: Floats, u: float) -> list[float]:
     """Lagrange's equations M(q) q'' = forces, with a matrix of masses."""
-    m, length, r, k, ohm = 0.024, 0.129, 0.085, 0.042, 8.4
-    arm, about, cross = 0.095 * r**2 / 3, m * length**2 / 3, m * r * length / 2
+    m = 0.024
+    length = 0.129
+    r = 0.085
+    k = 0.042
+    ohm = 8.4
+    arm = 0.095 * r**2 / 3
+    about = m * length**2 / 3
+    cross = m * r * length / 2
     _, v, angle, w = x
-    s, c = math.sin(angle), math.cos(angle)
+    s = math.sin(angle)
+    c = math.cos(angle)
     masses = [[arm + m * r**2 + about * s**2, cross * c], [cross * c, about]]
     forces = [
         k * (u - k * v) / ohm - 1e-3 * v - about * math.sin(2 * angle) * v * w + cross * s * w**2,
@@ -47,7 +60,9 @@ def furuta(x: Floats, u: float) -> list[float]:
 
 def ball(x: Floats, u: float) -> list[float]:
     """The ball's acceleration from its mass and radius, and a servo of 5 % overshoot after 0.15 s."""
-    m, radius, inertia = 0.064, 0.0127, 4.129e-6
+    m = 0.064
+    radius = 0.0127
+    inertia = 4.129e-6
     gain = m * G * 0.0254 / 0.4255 / (m + inertia / radius**2)
     share = -math.log(0.05)
     damping = share / math.hypot(math.pi, share)
@@ -57,9 +72,12 @@ def ball(x: Floats, u: float) -> list[float]:
 
 def crane(x: Floats, u: float) -> list[float]:
     """Lagrange's equations with a matrix of masses, and dry friction."""
-    trolley, load, rope = 7.0, 1.025, 0.75
+    trolley = 7.0
+    load = 1.025
+    rope = 0.75
     _, v, angle, w = x
-    s, c = math.sin(angle), math.cos(angle)
+    s = math.sin(angle)
+    c = math.cos(angle)
     masses = [[trolley + load, load * rope * c], [load * rope * c, load * rope**2]]
     forces = [u - 4.4 * math.tanh(v / 0.01) + load * rope * w**2 * s, -load * G * rope * s]
     pushed = np.linalg.solve(masses, forces)
@@ -125,12 +143,16 @@ def stepped(name: str, state: tuple[float, ...], action: float) -> tuple[float, 
 @pytest.mark.parametrize("name", EQUATIONS)
 def test_a_step_integrates_the_published_equations(name: str) -> None:
     slope, spread, tolerance = EQUATIONS[name]
-    plant, rng = find_dynamics(f"spaql/{name}-v0"), np.random.default_rng(0)
+    plant = find_dynamics(f"spaql/{name}-v0")
+    rng = np.random.default_rng(0)
     rest = np.array(RESTS[name][0])
     ((low, high),) = plant.actions.values()
-    before, found, expected = [], [], []
+    before = []
+    found = []
+    expected = []
     while len(before) < 40:
-        x, u = rest + rng.uniform(-1, 1, len(rest)) * spread, rng.uniform(low, high)
+        x = rest + rng.uniform(-1, 1, len(rest)) * spread
+        u = rng.uniform(low, high)
         if name == "BallAndBeam" and abs(x[0]) > 0.15:
             continue  # the stops of the beam are not in the equations
         exact = solve_ivp(lambda _, y, u=u: slope(y, u), (0, plant.sample_time), x, rtol=1e-9, atol=1e-11)
@@ -139,7 +161,8 @@ def test_a_step_integrates_the_published_equations(name: str) -> None:
         before.append(x)
         found.append(stepped(name, tuple(x.tolist()), u))
         expected.append(exact.y[:, -1])
-    error, change = np.array(found) - expected, np.array(expected) - before
+    error = np.array(found) - expected
+    change = np.array(expected) - before
     assert (np.abs(error).max(axis=0) / np.sqrt((change**2).mean(axis=0)) < tolerance).all()
 
 
@@ -168,18 +191,24 @@ def test_tanks_lose_no_water() -> None:
 
 def test_a_pendulum_keeps_its_energy_without_friction_and_gains_what_the_motor_gives() -> None:
     # The motor's own losses, k (u - k v) / R and 5e-5 w, are no parameters: they are given back.
-    m, length, r = 0.024, 0.129, 0.085
-    about, cross, arm = m * length**2 / 3, m * r * length / 2, 0.095 * r**2 / 3
+    m = 0.024
+    length = 0.129
+    r = 0.085
+    about = m * length**2 / 3
+    cross = m * r * length / 2
+    arm = 0.095 * r**2 / 3
     plant = find_dynamics("spaql/Furuta-v0")
     numbers = (m, length, arm, -(0.042**2) / 8.4)  # no torque without a voltage
 
     def energy(state: tuple[float, ...]) -> float:
         _, v, angle, w = state
-        s, c = math.sin(angle), math.cos(angle)
+        s = math.sin(angle)
+        c = math.cos(angle)
         moving = (arm + m * r**2 + about * s**2) * v**2 / 2 + cross * c * v * w + about * w**2 / 2
         return moving + m * G * length / 2 * c
 
-    state, lost = (0.1, 2.0, 2.5, 3.0), 0.0
+    state = (0.1, 2.0, 2.5, 3.0)
+    lost = 0.0
     first = energy(state)
     for _ in range(40):
         after = plant.step(state, np.array([0.0]), numbers)[0]
@@ -201,7 +230,9 @@ def test_a_swinging_load_keeps_its_energy_without_friction() -> None:
 def test_a_joint_keeps_its_energy_without_damping() -> None:
     rows = played("FlexibleJoint", (1.0, 0.0, 0.5, 0.0, 0.0), 0.0, 250, **{"damping [1/s]": 0.0})
     angle, v, motor, w, _ = rows.T
-    link, rotor = 1 / 19.5, 1 / 48.6  # inertias, for a spring of 1
+    # inertias, for a spring of 1
+    link = 1 / 19.5
+    rotor = 1 / 48.6
     energy = link * v**2 / 2 + rotor * w**2 / 2 + (motor - angle) ** 2 / 2 - 3.33 * link * np.cos(angle)
     assert np.ptp(energy) < 0.01 * np.ptp((motor - angle) ** 2 / 2)
 
@@ -230,7 +261,8 @@ def test_the_ball_stops_at_the_ends_of_the_beam() -> None:
 
 @pytest.mark.parametrize("name", EQUATIONS)
 def test_they_are_traced_as_they_are(name: str) -> None:
-    plant, rng = find_dynamics(f"spaql/{name}-v0"), np.random.default_rng(1)
+    plant = find_dynamics(f"spaql/{name}-v0")
+    rng = np.random.default_rng(1)
     start, plain, look = plant.nominal_functions
     step, observe = trace_nominal(plant)
     ((low, high),) = plant.actions.values()

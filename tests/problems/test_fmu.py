@@ -43,7 +43,8 @@ def tank(folder: Path) -> str:
 def episodes(file: str | Path, **more: Any) -> list[Any]:
     """Return all that two environments give in episodes with random actions, each begun twice."""
     problem = spaql.make_problem(str(file), options={**OPTIONS, **more}, measured=False)
-    rng, found = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    found = []
     for env in (problem.make(), problem.make()):
         for seed in (1, 2, 1):
             found.append(env.reset(seed=seed)[0].tolist())
@@ -136,7 +137,8 @@ def test_a_truth_value_as_input_is_a_list_of_actions(tmp_path: Path) -> None:
     assert problem.actions.space == gymnasium.spaces.Discrete(2)
     assert problem.actions.names == ("on = 0", "on = 1")
     env = problem.make()
-    warm, cold = [], []
+    warm = []
+    cold = []
     for action, found in ((1, warm), (0, cold), (1, warm)):
         env.reset(seed=0)
         found.append([env.step(action)[0].tolist() for _ in range(3)])

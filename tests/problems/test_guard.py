@@ -23,7 +23,8 @@ class World(gymnasium.Env):
     """Two numbers that are pushed up or down; once it is switched on, step 3 is as bad as can be."""
 
     def __init__(self, bad: Callable[["World", Answer], Any], switch: list[bool]) -> None:
-        self.bad, self.switch = bad, switch
+        self.bad = bad
+        self.switch = switch
         self.observation_space = spaces.Box(-1.0, 1.0, (2,))
         self.action_space = spaces.Discrete(2)
 
@@ -109,7 +110,8 @@ def test_an_iteration_that_is_interrupted_while_it_is_assessed_never_was(
     few = {"effort": 0.01} if agent is spaql.PlanTree else {"rollouts": 2}
     begun, whole = (agent("cartpole200", seed=1, compiled=compiled, **few) for _ in range(2))
     begun.learn(iterations=3, progress_bar=False)
-    before, assess = saved(begun, tmp_path / "a.spaql"), begun._learner.assess
+    before = saved(begun, tmp_path / "a.spaql")
+    assess = begun._learner.assess
 
     def interrupted(mean_return: float) -> None:
         assess(mean_return)
@@ -135,7 +137,8 @@ def test_nothing_is_learned_from_a_step_that_cannot_be(
     (bad, message), switch, checkpoint = BAD[name], [False], tmp_path / "checkpoint.spaql"
     trained = agent(World(bad, switch), horizon=8, seed=0, rollouts=2)
     trained.learn(iterations=3, checkpoint=checkpoint, checkpoint_every=1, progress_bar=False)
-    before, partition = saved(trained, tmp_path / "a.spaql"), trained._learner.trainee.digest()
+    before = saved(trained, tmp_path / "a.spaql")
+    partition = trained._learner.trainee.digest()
     switch[0] = True
     with pytest.raises(spaql.BadEnvironmentError, match=message) as caught:
         trained.learn(iterations=3, checkpoint=checkpoint, checkpoint_every=1, progress_bar=False)

@@ -29,7 +29,9 @@ from spaql.problems.hardware import Hardware
 from spaql.problems.hardware.protocol import decoded, encoded, unwrapped
 from spaql.problems.log import read_log
 
-MOTOR, PERIOD, WATCHDOG = "spaql/DCMotor-v0", 0.01, 3
+MOTOR = "spaql/DCMotor-v0"
+PERIOD = 0.01
+WATCHDOG = 3
 BENCH = Path(__file__).parents[2] / "examples" / "bench"
 COLUMNS = ["position [rad]", "speed [rad/s]", "set-point [rad]"]
 VOLTAGE = "voltage [V]"
@@ -150,7 +152,8 @@ def soak(folder: Path, samples: int, **faults: float) -> None:
         with connected(board, log=folder / "log.csv", horizon=samples) as plant:
             info = played(plant, np.random.default_rng(1))
         assert info["stopped"] is None
-        counts, rows = plant.counts, rows_of(folder / "log.csv")
+        counts = plant.counts
+        rows = rows_of(folder / "log.csv")
         record = board.record[: int(rows[-1]["sample"]) + 1]
     assert_the_log_is_true(rows, board)
     assert counts.samples == len(rows)
@@ -198,7 +201,8 @@ def test_a_cable_that_is_pulled_ends_the_episode_and_the_plant_is_safe() -> None
         for _ in range(5):
             plant.step([7.0])
         board.faults["lost"] = 1.0
-        terminated, missed = False, 0
+        terminated = False
+        missed = 0
         while not terminated:
             _, _, terminated, truncated, info = plant.step([7.0])
             missed += info["missed"]
@@ -271,7 +275,8 @@ def test_an_end_condition_ends_the_episode_without_a_stop() -> None:
     with bench() as board, connected(board, horizon=10_000, end="speed > 5", reward="1 - ended") as plant:
         for _ in range(2):
             plant.reset()
-            terminated, rewards = False, []
+            terminated = False
+            rewards = []
             while not terminated:
                 _, reward, terminated, _, info = plant.step([12.0])
                 rewards.append(reward)
@@ -510,7 +515,8 @@ def test_the_c_side_speaks_the_protocol(tmp_path: Path) -> None:
     checked = 0
     for row, after in pairwise(rows):  # the equations of motor.c, with six decimals
         if row["episode"] == after["episode"] and row["speed"] and after["speed"] and row["voltage"]:
-            speed, voltage = float(row["speed"]), float(row["voltage"])
+            speed = float(row["speed"])
+            voltage = float(row["voltage"])
             assert float(after["speed"]) == pytest.approx(speed + 0.1 * (2.5 * voltage - speed), abs=1e-4)
             checked += 1
     assert checked > 90
@@ -574,7 +580,8 @@ def test_the_tutorial_identifies_fits_runs_and_refits(tmp_path: Path) -> None:
     first, again = (text for command, text in outputs.items() if " fit " in command)
     assert "predicted" in first
     assert "predicted" in again
-    logged, controlled = rows_of(tmp_path / "identify.csv"), rows_of(tmp_path / "run.csv")
+    logged = rows_of(tmp_path / "identify.csv")
+    controlled = rows_of(tmp_path / "run.csv")
     assert_the_log_is_true(logged, board)
     assert {row["episode"] for row in controlled} == {"0", "1"}
     # The same plant, without a line and its losses. A busy machine logs too little, and the verdict says so.

@@ -137,7 +137,9 @@ def log_of(**more: list[float]) -> Log:
 
 def test_costs_and_ends_are_evaluated_exactly() -> None:
     found = problem_from_log(log_of(), cost="x**2 + 10*u + next_x - 100*ended", end="x > 2.5", horizon=9)
-    x, u, ended = np.arange(5.0), np.array([0, 1, 0, 1, 0.0]), np.array([0, 0, 1, 1, 1.0])
+    x = np.arange(5.0)
+    u = np.array([0, 1, 0, 1, 0.0])
+    ended = np.array([0, 0, 1, 1, 1.0])
     assert found.rewards.tolist() == (-(x**2 + 10 * u + x + 1 - 100 * ended)).tolist()
     assert found.ended.tolist() == [False, False, True, True, True]
     assert found.begins.tolist() == [0, 3, 4]

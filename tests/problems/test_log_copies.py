@@ -12,7 +12,8 @@ Rows = list[list[float]]
 
 def episode(rng: np.random.Generator, steps: int = 40) -> Rows:
     """Return rows of x and u; the last one has no action."""
-    rows, x = [], rng.uniform(-1, 1)
+    rows = []
+    x = rng.uniform(-1, 1)
     for _ in range(steps):
         u = rng.uniform(-1, 1)
         rows.append([x, u])

@@ -17,7 +17,9 @@ minari = pytest.importorskip("minari")
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[np.ndarray, np.ndarray]]:
     """Two episodes of an integrator, of 5 and 3 steps."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    rng, episodes, buffers = np.random.default_rng(0), [], []
+    rng = np.random.default_rng(0)
+    episodes = []
+    buffers = []
     for i, steps in enumerate((5, 3)):
         actions = rng.uniform(-1, 1, (steps, 1)).astype(np.float32)
         states = np.cumsum(np.concatenate([np.ones((1, 1)), 0.5 * actions]), axis=0).astype(np.float32)

@@ -89,7 +89,8 @@ def test_an_environment_without_an_id_is_copied() -> None:
     problem = make_problem(env, horizon=30)
     assert problem.env is None
     assert problem.name == "Corridor"
-    first, second = problem.make(), problem.make()
+    first = problem.make()
+    second = problem.make()
     assert first.reset(seed=1)[0] == second.reset(seed=1)[0]
     assert first.unwrapped is not second.unwrapped
     with pytest.raises(SettingError, match="no limit"):

@@ -58,7 +58,8 @@ def test_running_statistics_are_refused_and_fixed_ones_are_not(wrapper: Any, adv
         env.step(env.action_space.sample())
     env.update_running_mean = False
     problem = spaql.make_problem(env, measured=False)
-    one, other = problem.make(), problem.make()
+    one = problem.make()
+    other = problem.make()
     for _ in range(2):  # the same after steps were made in one of them
         first, second = (made.reset(seed=3)[0].tolist() for made in (one, other))
         assert first == second == env.reset(seed=3)[0].tolist()
@@ -82,7 +83,8 @@ def test_a_simulator_is_copied_by_its_constructor_with_a_warning(options: dict[s
     env = TransformReward(flown(landing(**options), 20), lambda r: r / 2)
     with pytest.warns(spaql.errors.SpaqlWarning, match="LunarLander is made by its constructor"):
         problem = spaql.make_problem(env)
-    made, again = problem.make(), problem.make()
+    made = problem.make()
+    again = problem.make()
     assert made.unwrapped.gravity == env.unwrapped.gravity
     for one in (made, again, env):
         one.reset(seed=1)

@@ -211,7 +211,8 @@ def law(observations: np.ndarray) -> np.ndarray:
 
 class Law(spaql.Policy):
     def __init__(self, problem: spaql.Problem) -> None:
-        self.observation_space, self.action_space = problem.states.space, problem.actions.space
+        self.observation_space = problem.states.space
+        self.action_space = problem.actions.space
 
     def act(self, observations, steps, rng):
         return law(observations.astype(np.float64)).astype(np.float32)
@@ -225,7 +226,9 @@ PERTURBED = {"noise": {"position [m]": 0.05}, "delay": (1, 2), "gain": 0.1, "rat
 def slowly(plant: spaql.Dynamics, state: tuple[float, ...]) -> tuple[float, list[bool]]:
     """Play an episode by the functions in plain Python; returns the return, and what was broken."""
     _, play, observe = plant.functions
-    plain, total, broken = plant.observe, 0.0, [False] * 3
+    plain = plant.observe
+    total = 0.0
+    broken = [False] * 3
     for _ in range(plant.horizon):
         seen = np.array([observe(state)], np.float32)
         action = law(seen.astype(np.float64))[0].astype(np.float32).astype(np.float64)
@@ -259,7 +262,8 @@ def test_broken_constraints_are_counted_as_a_slow_loop_counts_them(more: dict) -
 
 @pytest.mark.slow
 def test_hard_constraints_change_no_reward_and_no_code() -> None:
-    plain, judged = cart("Plain"), cart("Judged", constraints=["abs(position) < 0.8"])
+    plain = cart("Plain")
+    judged = cart("Judged", constraints=["abs(position) < 0.8"])
     assert judged.digest == plain.digest
     problem, other = (spaql.make_problem(one, measured=False) for one in (plain, judged))
     found, same = (spaql.evaluate(Law(one), one, episodes=10) for one in (problem, other))
@@ -294,7 +298,8 @@ def test_compiled_and_gymnasium_environments_agree() -> None:
     plain = spaql.make_problem("CartPole-v1", compiled=False, **CART_POLE)
     assert compiled.dynamics is not None
     assert compiled.constraints == plain.constraints
-    one, other = gymnasium.make(compiled.dynamics.id), plain.make()
+    one = gymnasium.make(compiled.dynamics.id)
+    other = plain.make()
     one.reset(seed=0)
     other.reset(seed=0)
     one.unwrapped.state = other.unwrapped.state = (0.04, 0.0, 0.02, 0.0)

@@ -89,7 +89,8 @@ def test_the_kernel_acts_as_a_rule_tree(kind: str, sums: int) -> None:
 @pytest.mark.parametrize("name", zoo.names())
 def test_a_shipped_controller_and_its_episodes_are_the_same_in_the_loop(name: str) -> None:
     shipped = zoo.load(name)
-    policy, problem = shipped.controller, shipped.problem
+    policy = shipped.controller
+    problem = shipped.problem
     states = fresh_states(policy, problem, 8, 7)
     played, spent = play_one(problem.dynamics.plant, policy.arrays, states, problem.horizon, traced=True)
     episodes = in_environment(policy, problem, states)
@@ -130,7 +131,8 @@ def test_a_tree_of_one_half_and_its_mirror_act_as_the_whole_tree() -> None:
 def test_memories_are_those_of_single_samples(seed: int) -> None:
     controller = random_controller(seed)
     rng = np.random.default_rng(seed)
-    together, alone = controller.new_memory(3), [controller.new_memory(1) for _ in range(3)]
+    together = controller.new_memory(3)
+    alone = [controller.new_memory(1) for _ in range(3)]
     for _ in range(60):
         batch = rng.normal(size=(3, 4))
         actions = controller.sample(batch, together).action
@@ -234,7 +236,8 @@ class LaidOut(Policy):
     """Random actions, in an array that is laid out by rows (C) or by columns (F)."""
 
     def __init__(self, problem: spaql.Problem, order: str) -> None:
-        self.observation_space, self.action_space = problem.states.space, problem.actions.space
+        self.observation_space = problem.states.space
+        self.action_space = problem.actions.space
         self._order = order
 
     def act(self, observations, steps, rng):

@@ -19,7 +19,8 @@ class World(gymnasium.Env):
     """An environment of any spaces: rewarded for actions that lie in its space."""
 
     def __init__(self, seen: spaces.Space[Any], done: spaces.Space[Any]) -> None:
-        self.observation_space, self.action_space = seen, done
+        self.observation_space = seen
+        self.action_space = done
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)

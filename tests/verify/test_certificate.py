@@ -54,7 +54,8 @@ def test_a_certificate_is_confirmed(verdict, file):
 
 def changed(file, tmp_path, change):
     document = archive.load(file)
-    data, arrays = dict(document.data), {name: np.array(a) for name, a in document.arrays.items()}
+    data = dict(document.data)
+    arrays = {name: np.array(a) for name, a in document.arrays.items()}
     change(data, arrays)
     path = tmp_path / "changed.proof"
     archive.save(path, data, arrays)
@@ -163,7 +164,8 @@ def step(state, action):
 def test_what_is_not_left_in_some_steps_is_confirmed(tmp_path):
     growth = plant(GROWTH)
     tree = controller_for(growth, [[0.0]])
-    starts, path = {"x": (-0.8, 0.8), "y": (-0.5, 0.5)}, tmp_path / "growth.proof"
+    starts = {"x": (-0.8, 0.8), "y": (-0.5, 0.5)}
+    path = tmp_path / "growth.proof"
     found = spaql.verify(tree, growth, spaql.verify.Statement(starts=starts, within=10), levels=5)
     assert 0.5 < found.proven < 0.9
     save_certificate(found, path)
@@ -175,7 +177,8 @@ def test_what_is_not_left_in_some_steps_is_confirmed(tmp_path):
     )
 
     def for_longer(data, arrays):
-        data["limit"], data["image"] = 11, 11
+        data["limit"] = 11
+        data["image"] = 11
 
     def for_ever(data, arrays):
         data["limit"] = 0
@@ -246,8 +249,10 @@ def test_played_states_are_in_the_sets_of_the_checker(seed):
     from spaql.kernels.verify.codes import OPERATIONS
 
     loop = Loop({"operations": list(OPERATIONS), "tree_discrete": False, "tree_start": 0}, found)
-    middle, half = rng.uniform(-1.5, 1.5, 2), rng.choice([1e-6, 1e-2, 0.2], 2)
-    low, high = middle - half, middle + half
+    middle = rng.uniform(-1.5, 1.5, 2)
+    half = rng.choice([1e-6, 1e-2, 0.2], 2)
+    low = middle - half
+    high = middle + half
     with np.errstate(all="ignore"):
         groups = list(loop.advance(boxes(low[:, None], high[:, None], np.zeros(1, np.int64))))
     for _ in range(12):

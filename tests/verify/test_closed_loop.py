@@ -25,14 +25,18 @@ from verify_programs import controller_for, one_cut, plant, program
 
 def random_tree(rng, dynamics, scale, *, oblique=False, kind=None):
     """Return a tree with a cut on each of some observations, and any kind of laws."""
-    seen, actions = dynamics.observation_space, dynamics.action_space
-    dims, inner = seen.shape[0], int(rng.integers(1, 6))
+    seen = dynamics.observation_space
+    actions = dynamics.action_space
+    dims = seen.shape[0]
+    inner = int(rng.integers(1, 6))
     sums = rng.normal(size=(2, dims)) / scale if oblique else np.empty((0, dims))
     feature = np.concatenate([rng.integers(0, dims + len(sums), inner), np.full(inner + 1, -1)])
     size = np.concatenate([scale, np.ones(len(sums))])
     threshold = np.where(feature >= 0, rng.uniform(-0.7, 0.7, len(feature)) * size[feature], 0.0)
-    left, right = np.full(2 * inner + 1, -1), np.full(2 * inner + 1, -1)
-    left[:inner], right[:inner] = 2 * np.arange(inner) + 1, 2 * np.arange(inner) + 2
+    left = np.full(2 * inner + 1, -1)
+    right = np.full(2 * inner + 1, -1)
+    left[:inner] = 2 * np.arange(inner) + 1
+    right[:inner] = 2 * np.arange(inner) + 2
     order = np.arange(2 * inner + 1)
     n = inner + 1
     if hasattr(actions, "n"):
@@ -67,7 +71,8 @@ def followed(loop, low, high, steps):
     mem = new_memory(arrays)
     n = len(low)
     put_box(mem.m, 0, low, high)
-    parts, result = [mem.m[:n, : A + n].copy()], []
+    parts = [mem.m[:n, : A + n].copy()]
+    result = []
     for _ in range(steps):
         after = []
         for part in parts:
@@ -82,7 +87,8 @@ def followed(loop, low, high, steps):
 
 def check(dynamics, tree, rng, low, high, steps, episodes, **disturbed):
     loop = ClosedLoop.of(dynamics, tree, **disturbed)
-    period, checked = loop.arrays.period, 0
+    period = loop.arrays.period
+    checked = 0
     sets = followed(loop, low, high, steps)
     for k in range(episodes):
         start = rng.uniform(low, high) if k else np.array(low)
@@ -108,7 +114,8 @@ SCALES = {
 @pytest.mark.parametrize("env", SCALES)
 @pytest.mark.parametrize("kind", ["plain", "oblique", "other laws"])
 def test_played_states_are_in_their_sets(env, kind):
-    dynamics, rng = find_dynamics(env), np.random.default_rng(0)
+    dynamics = find_dynamics(env)
+    rng = np.random.default_rng(0)
     scale = np.array(SCALES[env])
     seen = np.array([1.0, 1.0, 4.0]) if env == "Pendulum-v1" else scale
     checked = 0
@@ -128,22 +135,28 @@ def test_played_states_of_random_plants_are_in_their_sets(seed):
     rng = np.random.default_rng(seed)
     dynamics = plant(program(rng, int(rng.integers(2, 8)), 3))
     tree = random_tree(rng, dynamics, np.ones(2), oblique=bool(rng.integers(2)))
-    middle, half = rng.uniform(-1.5, 1.5, 2), rng.choice([1e-6, 1e-2, 0.1, 0.4], 2)
+    middle = rng.uniform(-1.5, 1.5, 2)
+    half = rng.choice([1e-6, 1e-2, 0.1, 0.4], 2)
     check(dynamics, tree, rng, middle - half, middle + half, 3, 8)
 
 
 def test_what_the_compiled_step_returns_is_in_the_sets_or_they_are_not_known():
     """Of plants that return NaN or refuse a number somewhere: wherever a set is known, all is a number."""
-    rng, known_sets, checked, odd = np.random.default_rng(0), 0, 0, 0
+    rng = np.random.default_rng(0)
+    known_sets = 0
+    checked = 0
+    odd = 0
     for _ in range(12):
         dynamics = None
         while dynamics is None:
             with suppress(spaql.SettingError, ArithmeticError, ValueError, RuntimeWarning):  # at once
                 dynamics = plant(program(rng, int(rng.integers(4, 9)), 2, partial=True))
         tree = controller_for(dynamics, [[0.25]])
-        loop, step = ClosedLoop.of(dynamics, tree), dynamics._compiled_functions[1]
+        loop = ClosedLoop.of(dynamics, tree)
+        step = dynamics._compiled_functions[1]
         for _ in range(60):
-            middle, half = rng.uniform(-1.5, 1.5, 2), rng.choice([1e-6, 1e-2, 0.2], 2)
+            middle = rng.uniform(-1.5, 1.5, 2)
+            half = rng.choice([1e-6, 1e-2, 0.2], 2)
             middle = np.where(rng.random(2) < 0.2, 0.0, middle)
             sets = followed(loop, middle - half, middle + half, 1)
             known_sets += bool(sets)
@@ -152,7 +165,8 @@ def test_what_the_compiled_step_returns_is_in_the_sets_or_they_are_not_known():
                 try:
                     after, _, ended = step(state, np.array([0.25]))
                 except ArithmeticError:  # compiled, a division by 0 is refused, too
-                    after, ended = (np.nan, np.nan), False
+                    after = (np.nan, np.nan)
+                    ended = False
                 odd += not np.all(np.isfinite(after))
                 for parts in sets:
                     checked += 1
@@ -187,7 +201,8 @@ def test_sets_hold_what_numpy_and_numba_compute_with_single_precision(form):
         f"def step(state, action):\n    x, y = state\n    return (float({form}), y), 0.0, False\n"
     )
     plain = dynamics.step
-    compiled, first = numba.njit(plain), np.float32(0.1)
+    compiled = numba.njit(plain)
+    first = np.float32(0.1)
     tree = controller_for(dynamics, [[0.0]])
     loop = ClosedLoop.of(dynamics, tree)
     near = [np.nextafter(first, np.float32(end)) for end in (0.0, 1.0)]
@@ -206,13 +221,16 @@ def test_sets_hold_what_numpy_and_numba_compute_with_single_precision(form):
 
 
 def test_disturbed_states_are_in_their_sets():
-    dynamics, rng = find_dynamics("Pendulum-v1"), np.random.default_rng(3)
-    noise, push = np.array([0.02, 0.02, 0.1]), np.array([0.01, 0.05])
+    dynamics = find_dynamics("Pendulum-v1")
+    rng = np.random.default_rng(3)
+    noise = np.array([0.02, 0.02, 0.1])
+    push = np.array([0.01, 0.05])
     for _ in range(10):
         tree = random_tree(rng, dynamics, np.array([1.0, 1.0, 4.0]))
         middle = rng.uniform([-3, -4], [3, 4])
         loop = ClosedLoop.of(dynamics, tree, noise=noise, push=push)
-        low, high = middle - 0.02, middle + 0.02
+        low = middle - 0.02
+        high = middle + 0.02
         sets = followed(loop, low, high, 4)
         for _ in range(20):
             state = tuple(rng.uniform(low, high).tolist())
@@ -225,13 +243,17 @@ def test_disturbed_states_are_in_their_sets():
 
 
 def test_states_in_other_coordinates_are_in_their_sets():
-    dynamics, rng, checked, left = find_dynamics("CartPole-v1"), np.random.default_rng(5), 0, 0
+    dynamics = find_dynamics("CartPole-v1")
+    rng = np.random.default_rng(5)
+    checked = 0
+    left = 0
     scale = np.array(SCALES["CartPole-v1"])
     for _ in range(20):
         tree = random_tree(rng, dynamics, scale, kind="switching")
         back = rng.normal(size=(4, 4)) * scale[:, np.newaxis]
         found = Coordinates(np.linalg.inv(back), back)
-        pushed, keep = 1e-3 * scale, (-0.5 * scale, rng.uniform(0.2, 1.0, 4) * scale)
+        pushed = 1e-3 * scale
+        keep = (-0.5 * scale, rng.uniform(0.2, 1.0, 4) * scale)
         loop = ClosedLoop.of(dynamics, tree, push=pushed)
         other = found.loop(loop, keep, found.error(np.full(4, 10.0)))
         middle = found.there @ (rng.uniform(-0.5, 0.5, 4) * scale)
@@ -294,14 +316,17 @@ def test_an_error_that_is_rounded_up_to_single_precision_is_covered():
 
 @pytest.mark.parametrize("env", ["MountainCar-v0", "CartPole-v1"])
 def test_states_with_a_late_action_of_a_list_are_in_their_sets(env):
-    dynamics, rng = find_dynamics(env), np.random.default_rng(7)
-    scale, checked = np.array(SCALES[env]), 0
+    dynamics = find_dynamics(env)
+    rng = np.random.default_rng(7)
+    scale = np.array(SCALES[env])
+    checked = 0
     for k in range(16):
         tree = random_tree(rng, dynamics, scale, kind="switching" if k % 2 else None)
         middle = rng.uniform(-0.9, 0.9, len(scale)) * scale
         half = scale * rng.choice([1e-3, 1e-2])
         first = rng.integers(0, dynamics.action_space.n) + rng.uniform(-0.4, 0.0)
-        low, high = np.append(middle - half, first), np.append(middle + half, first + rng.choice([0.2, 0.9]))
+        low = np.append(middle - half, first)
+        high = np.append(middle + half, first + rng.choice([0.2, 0.9]))
         checked += check(dynamics, tree, rng, low, high, 4, 12, delayed=True)
     assert checked > 300
 
@@ -327,7 +352,10 @@ def coarse_plant(listed):
 @pytest.mark.parametrize("number", ["double", "float", "fixed"])
 @pytest.mark.parametrize("listed", [True, False])
 def test_states_of_an_exported_controller_are_in_their_sets(number, listed):
-    dynamics, rng, checked, differ = coarse_plant(listed), np.random.default_rng(11), 0, 0
+    dynamics = coarse_plant(listed)
+    rng = np.random.default_rng(11)
+    checked = 0
+    differ = 0
     for _ in range(30):
         tree = random_tree(rng, dynamics, np.ones(2), kind=None if listed else "constants")
         loop = ClosedLoop.of(dynamics, tree, number=number)
@@ -345,7 +373,8 @@ def test_states_of_an_exported_controller_are_in_their_sets(number, listed):
 
 @pytest.mark.parametrize("name", ["affine", "CartPole-v1", "Pendulum-v1"])
 def test_the_tape_of_a_learned_plant_computes_what_it_predicts(name):
-    model, rng = known(name).model, np.random.default_rng(0)
+    model = known(name).model
+    rng = np.random.default_rng(0)
     for certain in (False, True):
         learned = LearnedPlant(model, certain=certain)
         step, observe = learned.tapes()
@@ -367,7 +396,9 @@ def test_the_tape_of_a_learned_plant_computes_what_it_predicts(name):
 
 @pytest.mark.parametrize("name", ["affine", "CartPole-v1", "Pendulum-v1"])
 def test_played_states_of_learned_plants_are_in_their_sets(name):
-    model, rng, checked = known(name).model, np.random.default_rng(1), 0
+    model = known(name).model
+    rng = np.random.default_rng(1)
+    checked = 0
     low, high = model.seen
     for k in range(12):
         learned = LearnedPlant(model, certain=bool(k % 2))
@@ -409,7 +440,8 @@ def inside_any(parts, states, period):
         holds = np.ones(len(states), np.bool_)
         for j in range(states.shape[1]):
             c, r, low, high = part[j, [C, R, LOW, HIGH]]
-            x, slack = states[:, j], 0.0
+            x = states[:, j]
+            slack = 0.0
             if period[j] > 0.0:
                 x = x - np.round((x - 0.5 * (low + high)) / period[j]) * period[j]
                 slack = 1e-12
@@ -424,7 +456,8 @@ def played_states(rng, boxes, starts, steps):
     compared = outside = 0
     for k in range(boxes):
         env = list(SCALES)[k % len(SCALES)]
-        dynamics, scale = find_dynamics(env), np.array(SCALES[env])
+        dynamics = find_dynamics(env)
+        scale = np.array(SCALES[env])
         seen = np.array([1.0, 1.0, 4.0]) if env == "Pendulum-v1" else scale
         kind = [None, "switching" if hasattr(dynamics.action_space, "n") else "constants"][k % 2]
         tree = random_tree(rng, dynamics, seen, oblique=bool(rng.integers(2)), kind=kind)
@@ -475,5 +508,6 @@ def test_an_observation_that_depends_on_conditions_is_covered():
     )
     for _ in range(12):
         tree = random_tree(rng, dynamics, np.ones(2))
-        middle, half = rng.uniform(-0.3, 0.3, 2), rng.choice([0.01, 0.2], 2)
+        middle = rng.uniform(-0.3, 0.3, 2)
+        half = rng.choice([0.01, 0.2], 2)
         check(dynamics, tree, rng, middle - half, middle + half, 3, 12)

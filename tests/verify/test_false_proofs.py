@@ -50,7 +50,8 @@ def at_rest(dynamics: spaql.Dynamics) -> Controller:
 
 def proven_starts(verdict, special=(), count=20_000) -> np.ndarray:
     """Return states of proven cells: at random, on their edges and corners, and some that are given."""
-    rng, shape = np.random.default_rng(0), np.array(verdict.status.shape)
+    rng = np.random.default_rng(0)
+    shape = np.array(verdict.status.shape)
     cells = np.argwhere(verdict.status == PROVEN)
     if not len(cells):
         return np.empty((0, len(shape)))
@@ -68,7 +69,8 @@ def proven_starts(verdict, special=(), count=20_000) -> np.ndarray:
 def contradicted(dynamics, statement, names, starts, steps=60) -> np.ndarray:
     """Return which starts contradict a statement, as the compiled step plays them without an action."""
     states = np.array(starts)
-    bad, reached = np.zeros(len(states), np.bool_), np.zeros(len(states), np.bool_)
+    bad = np.zeros(len(states), np.bool_)
+    reached = np.zeros(len(states), np.bool_)
 
     def inside(box):
         columns = [list(names).index(name) for name in box]
@@ -206,7 +208,8 @@ def test_nothing_is_known_of_a_set_that_may_hold_nan(name):
     body, statement, (special,), _ = MAY_BE_NAN[name]
     dynamics = plant(body, dict(statement.starts))
     loop = ClosedLoop.of(dynamics, at_rest(dynamics))
-    memory, middle = new_memory(loop.arrays), np.array(special)
+    memory = new_memory(loop.arrays)
+    middle = np.array(special)
     put_box(memory.m, 0, middle - 1e-3, middle + 1e-3)
     box = memory.m[np.newaxis, : len(middle), : A + len(middle)].copy()
     assert advance(loop.arrays, memory, box, 0) == -1
@@ -229,7 +232,8 @@ TRUTHS = {
 @pytest.mark.parametrize("name", TRUTHS)
 def test_truth_values_are_as_the_compiled_step_has_them(name):
     dynamics = plant(f"x, y = state\nf = {TRUTHS[name]}\nreturn (f * x, 0.5 * y), 0.0, False", XY)
-    tape, rng = trace_step(dynamics), np.random.default_rng(0)
+    tape = trace_step(dynamics)
+    rng = np.random.default_rng(0)
     compiled = dynamics._compiled_functions[1]
     for state in [*rng.uniform(-2, 2, (50, 2)).tolist(), [0.0, 0.0], [1.0, 1.0]]:
         outputs, _ = tape([*state, 0.0])
@@ -265,7 +269,8 @@ WHOLE = {
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_numbers_are_as_the_compiled_step_has_them(name):
     dynamics = plant(f"x, = state\n{WHOLE[name]}\nreturn (float(k) * 1.0,), 0.0, False")
-    tape, compiled = trace_step(dynamics), dynamics._compiled_functions[1]
+    tape = trace_step(dynamics)
+    compiled = dynamics._compiled_functions[1]
     for x in [*np.random.default_rng(0).uniform(-2, 2, 60).tolist(), 0.0, 1.0, -1.0, 2.0]:
         assert tape([x, 0.0])[0][0] == compiled((x,), np.zeros(1))[0][0]
 

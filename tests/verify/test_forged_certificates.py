@@ -67,7 +67,8 @@ def forged(files, tmp_path):
 
     def make(claim, data, arrays):
         document = archive.load(files / claim)
-        new, old = document.data | data, {**document.arrays, **arrays}
+        new = document.data | data
+        old = {**document.arrays, **arrays}
         archive.save(
             tmp_path / "forged",
             {name: value for name, value in new.items() if value is not None},
@@ -179,7 +180,8 @@ def test_a_forged_certificate_is_not_confirmed(forged, name):
 @pytest.mark.parametrize(("claim", "other"), list(itertools.permutations(FIELDS, 2)))
 def test_no_claim_passes_for_another_with_the_fields_of_both(files, tmp_path, claim, other):
     """What is confirmed of the halving plant is then true: it comes near 0, and never terminates."""
-    own, document = archive.load(files / claim), archive.load(files / other)
+    own = archive.load(files / claim)
+    document = archive.load(files / other)
     data = {name: own.data.get(name, document.data.get(name)) for name in FIELDS[other][0]} | {"claim": other}
     arrays = {name: own.arrays.get(name, document.arrays.get(name)) for name in FIELDS[other][1]}
     archive.save(tmp_path / "mixed", data, arrays)
@@ -205,7 +207,8 @@ def test_the_plant_is_known_by_its_equations_and_its_name_is_a_label(files, forg
 
 
 def test_a_certificate_is_compared_with_a_plant_and_its_controller(files):
-    same, other = plant(HALVES), plant(HALVES.replace("0.5 * y", "0.4 * y"))
+    same = plant(HALVES)
+    other = plant(HALVES.replace("0.5 * y", "0.4 * y"))
     check = check_of_run(files / NEVER, one_leaf(same), env=same)
     assert check.holds
     assert check.text.endswith("It is about this run.")
@@ -233,7 +236,8 @@ def test_promises_about_an_angle_hold_up_to_whole_turns_and_are_rounded_outwards
         actions={"u": (-1.0, 1.0)},
         horizon=9,
     )
-    angle, allowed = "x [rad]", {"x [rad]": (-1.00045, 1.00045), "y": (-1.0, 1.0)}
+    angle = "x [rad]"
+    allowed = {"x [rad]": (-1.00045, 1.00045), "y": (-1.0, 1.0)}
     asked = Statement(starts={angle: (-0.100049, 0.100049), "y": (-0.1, 0.1)}, allowed=allowed, forward=True)
     verdict = spaql.verify(one_leaf(turns), turns, asked, seconds=20)
     assert verdict.proven == 1.0

@@ -94,7 +94,8 @@ GOAL = Statement(starts=X, termination="goal", within=20)
 )
 def test_a_plant_that_contradicts_a_proof_is_found(proven, played, asked, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    believed, other = plant(proven), plant(played if played is not looks_up else goes_on)
+    believed = plant(proven)
+    other = plant(played if played is not looks_up else goes_on)
     verdict, _ = searched(constant(believed), believed, asked, seconds=5, levels=4)
     assert verdict.proven > 0.0
     loop = closed_loop(constant(other), other)
@@ -107,7 +108,8 @@ def test_a_plant_that_contradicts_a_proof_is_found(proven, played, asked, said, 
 
 def test_what_repeats_a_contradiction_is_kept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    believed, other = plant(goes_on), plant(drifts)
+    believed = plant(goes_on)
+    other = plant(drifts)
     verdict, _ = searched(constant(believed), believed, REACHES, seconds=5, levels=4)
     with pytest.raises(ContradictedProofError, match=r"contradicted-proof-\w+\.json"):
         guarded(verdict, closed_loop(constant(other), other))

@@ -30,7 +30,8 @@ def test_equations_are_asked_for_unless_the_learned_plant_is_meant(agent: spaql.
 
 
 def test_what_is_proven_is_about_the_learned_plant_and_says_so(agent: spaql.PlanTree) -> None:
-    names, model = agent.model.observations, agent.model
+    names = agent.model.observations
+    model = agent.model
     box = dict.fromkeys(names, (-60.0, 60.0))
     asked = Statement(starts=box, allowed=box)
     verdict = spaql.verify(agent, statement=asked, learned=True, levels=5, seconds=10)
@@ -39,7 +40,8 @@ def test_what_is_proven_is_about_the_learned_plant_and_says_so(agent: spaql.Plan
     assert verdict.proven > 0.9
     # Episodes of the learned plant itself, from states that are proven.
     env = spaql.plants.simulator(model).unwrapped
-    rng, tree = np.random.default_rng(0), agent.policy
+    rng = np.random.default_rng(0)
+    tree = agent.policy
     proven = np.argwhere(verdict.status == 0)
     for cell in proven[rng.integers(len(proven), size=20)]:
         size = (verdict.high - verdict.low) / np.array(verdict.status.shape)

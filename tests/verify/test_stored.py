@@ -49,7 +49,8 @@ def test_of_many_cells_the_worst_of_several_are_stored(refuted: spaql.verify.Ver
     found = load_verdict(tmp_path / "a.verdict")
     assert found.status.shape == (256, 256)
     assert (tmp_path / "a.verdict").stat().st_size < 400_000
-    fine, coarse = refuted.status.reshape(256, 2, 256, 2), found.status
+    fine = refuted.status.reshape(256, 2, 256, 2)
+    coarse = found.status
     assert np.array_equal(coarse == 1, np.any(fine == 1, axis=(1, 3)))
     assert np.array_equal(coarse == 0, np.all(fine == 0, axis=(1, 3)))
     assert np.array_equal(found.times >= 0, np.all(refuted.times.reshape(256, 2, 256, 2) >= 0, axis=(1, 3)))

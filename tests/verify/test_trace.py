@@ -30,8 +30,10 @@ def refusal(step) -> str:
 
 @pytest.mark.parametrize("env", CLASSIC)
 def test_shipped_plants_trace_as_they_are(env):
-    dynamics, rng = find_dynamics(env), np.random.default_rng(0)
-    step, observe = trace_step(dynamics), trace_observe(dynamics)
+    dynamics = find_dynamics(env)
+    rng = np.random.default_rng(0)
+    step = trace_step(dynamics)
+    observe = trace_observe(dynamics)
     listed = not isinstance(dynamics.actions, dict)
     width = np.array([3.2, 3.2, 5.0, 5.0] if env == "Acrobot-v1" else [1.3, 0.1, 0.3, 2.0])
     for _ in range(300):
@@ -53,7 +55,8 @@ def test_a_tape_is_the_function_bit_for_bit(seed):
     dynamics = plant(source)
     tape = trace_step(dynamics)
     for _ in range(20):
-        state, action = tuple(rng.uniform(-2, 2, 2).tolist()), rng.uniform(-1, 1, 1)
+        state = tuple(rng.uniform(-2, 2, 2).tolist())
+        action = rng.uniform(-1, 1, 1)
         after, _, ended = dynamics.step(state, action)
         outputs, flag = tape([*state, action[0]])
         assert np.array_equal(outputs, after, equal_nan=True)
@@ -94,10 +97,12 @@ def test_helpers_arrays_tables_and_loops():
         level = table[int(min(max(x[0], 0.0), 2.0))]
         return (root(x[0]) + level, np.clip(v - friction, -1, 1) + math.hypot(v, 1.0)), 0.0, False
 
-    dynamics, rng = made(step), np.random.default_rng(1)
+    dynamics = made(step)
+    rng = np.random.default_rng(1)
     tape = trace_step(dynamics)
     for _ in range(200):
-        state, action = tuple(rng.uniform(-3, 3, 2).tolist()), rng.uniform(-1, 1, 1)
+        state = tuple(rng.uniform(-3, 3, 2).tolist())
+        action = rng.uniform(-1, 1, 1)
         assert np.allclose(tape([*state, action[0]])[0], dynamics.step(state, action)[0], rtol=1e-15, atol=0)
 
 
@@ -189,7 +194,8 @@ def test_powers_are_products():
         x, y = state
         return (x**2 + y**3 - x**5, (abs(x) + 0.5) ** -2 + (abs(y) + 0.1) ** 0.5), 0.0, False
 
-    dynamics, rng = made(step), np.random.default_rng(2)
+    dynamics = made(step)
+    rng = np.random.default_rng(2)
     tape = trace_step(dynamics)
     for _ in range(100):
         state = tuple(rng.uniform(-3, 3, 2).tolist())
@@ -220,7 +226,8 @@ def test_powers_are_products():
 )
 def test_a_function_is_traced_as_it_computes(value):
     dynamics = made(lambda state, action: ((value(*state), 0.0), 0.0, False))
-    tape, rng = trace_step(dynamics), np.random.default_rng(3)
+    tape = trace_step(dynamics)
+    rng = np.random.default_rng(3)
     for _ in range(200):
         state = tuple(rng.uniform(-2, 2, 2).tolist())
         assert tape([*state, 0.0])[0][0] == pytest.approx(value(*state), rel=1e-15, abs=1e-300)

@@ -177,8 +177,10 @@ def test_a_pole_with_its_position_never_falls_and_stays_on_the_track():
     assert verdict.proven == 1.0
     assert "in coordinates of the closed loop" in verdict.text
     # Every image of the starts lies in the cells.
-    search, rng = verdict.details["search"], np.random.default_rng(1)
-    reached, steps = search.reached, search.image
+    search = verdict.details["search"]
+    rng = np.random.default_rng(1)
+    reached = search.reached
+    steps = search.image
     cells = set(reached.queue[: search.cells].tolist())
     for start in rng.uniform(-0.05, 0.05, (20, 4)):
         for state, ended in states("CartPole-v1", tree, start, 40 * steps)[::steps]:
@@ -192,7 +194,8 @@ def test_a_pole_with_its_position_never_falls_and_stays_on_the_track():
 def test_a_start_outside_of_what_is_allowed_is_not_proven():
     plant = tank()
     tree = proportional(plant, 2.0, 1.0, 0.5)
-    wide, allowed = {"level [m]": (0.0, 2.0)}, {"level [m]": (0.471, 2.5)}
+    wide = {"level [m]": (0.0, 2.0)}
+    allowed = {"level [m]": (0.471, 2.5)}
     target = {"level [m]": (0.46, 1.1)}
     for stays, termination in ((False, "failure"), (True, "failure")):
         asked = Statement(
@@ -247,7 +250,9 @@ def test_states_that_are_not_left_in_some_steps():
         observations={"x": (-1, 1)},
         actions={"u": (-1, 1)},
     )
-    tree, starts, whole = constant(plant, 0.0), {"x": (-0.9, 0.9)}, {"x": (-1.0, 1.0)}
+    tree = constant(plant, 0.0)
+    starts = {"x": (-0.9, 0.9)}
+    whole = {"x": (-1.0, 1.0)}
     share = 1.02**-20 / 0.9
     for asked in (
         Statement(starts=starts, within=20),
@@ -312,7 +317,8 @@ def test_from_a_box_of_starts_to_a_goal_that_is_far_away():
 
     def fly(state, action):
         x, y = state
-        x, y = x + 0.1, y + 0.02 * action[0] - 0.1 * y * y
+        x = x + 0.1
+        y = y + 0.02 * action[0] - 0.1 * y * y
         return (x, y), 0.0, x > 4.0 and x < 4.3 and y > 0.1
 
     plant = spaql.Dynamics(
@@ -330,7 +336,8 @@ def test_from_a_box_of_starts_to_a_goal_that_is_far_away():
     assert 0.1 < verdict.proven < 0.95
     assert verdict.refuted > 0.02
     assert verdict.undecided < 0.1
-    low, size = verdict.low, (verdict.high - verdict.low) / 128
+    low = verdict.low
+    size = (verdict.high - verdict.low) / 128
     rng = np.random.default_rng(0)
     for cell in rng.permutation(np.argwhere(verdict.status == 0))[:150]:
         start = low + (cell + rng.uniform(size=2)) * size
@@ -345,7 +352,8 @@ def test_a_late_action_of_a_list_is_proven_and_played():
     assert verdict.names == ("position", "speed", "waiting action")
     assert "every action a step late" in verdict.text
     assert verdict.proven > 0.1
-    low, size = verdict.low, (verdict.high - verdict.low) / np.array(verdict.status.shape)
+    low = verdict.low
+    size = (verdict.high - verdict.low) / np.array(verdict.status.shape)
     rng = np.random.default_rng(0)
     for cell in rng.permutation(np.argwhere(verdict.status == 0))[:100]:
         start = low + (cell + rng.uniform(size=3)) * size

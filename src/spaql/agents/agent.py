@@ -227,7 +227,8 @@ class Agent:
             called = None if callback is None else joined(callback)
             self.tries = learn_best(self, budget, tries, workers, called, progress_bar)
             return self
-        iterations, total_timesteps = budget.iterations, budget.total_timesteps
+        iterations = budget.iterations
+        total_timesteps = budget.total_timesteps
         called = joined(callback)
         if progress_bar and total_timesteps is not None and total_timesteps < self.problem.horizon:
             print(
@@ -235,7 +236,8 @@ class Agent:
                 f"{self.problem.horizon:,}: what comes after it, nobody will have seen.",
                 file=sys.stderr,
             )
-        done, steps = self.iterations, self.training_steps
+        done = self.iterations
+        steps = self.training_steps
         last_iteration = None if iterations is None else done + iterations
         last_step = None if total_timesteps is None else steps + total_timesteps
 
@@ -256,7 +258,8 @@ class Agent:
                     return row["iteration"] < last_iteration
                 return last_step is None or row["training_steps"] < last_step
 
-            rows, mark = len(self.history), self._learner.mark()
+            rows = len(self.history)
+            mark = self._learner.mark()
             self._learner.aim(last_iteration, last_step)
             self._policy = None
             try:
@@ -270,7 +273,9 @@ class Agent:
 
     def _become(self, other: Agent) -> None:
         """Take over everything that another agent of this type and problem has learned, and its seed."""
-        self.seed, self.history, self._learner = other.seed, other.history, other._learner
+        self.seed = other.seed
+        self.history = other.history
+        self._learner = other._learner
         self._rng = np.random.default_rng(self.seed)
         self._move_to(self.problem)
 

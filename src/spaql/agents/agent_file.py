@@ -73,7 +73,8 @@ def verdict_file(path: str | os.PathLike[str]) -> Path:
 
 def agent_from(document: archive.Document) -> Agent:
     """Return the agent that a model file holds."""
-    data, part = document.data, document.part
+    data = document.data
+    part = document.part
     with reading("agent"):
         if data["kind"] != "agent":
             raise ArchiveError(f"The file holds a {data['kind']}, not an agent: read it with spaql.load.")

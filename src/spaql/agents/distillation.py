@@ -151,7 +151,8 @@ def distil(
     (1, True)
     """
     max_leaves = whole_number("max_leaves", max_leaves, least=1, most=64)
-    rounds, episodes = whole_number("rounds", rounds, least=0), whole_number("episodes", episodes, least=1)
+    rounds = whole_number("rounds", rounds, least=0)
+    episodes = whole_number("episodes", episodes, least=1)
     judged_episodes = whole_number("judged_episodes", judged_episodes, least=2)
     total_timesteps = whole_number("total_timesteps", total_timesteps, least=0)
     loss = real_number("loss", loss, least=0)

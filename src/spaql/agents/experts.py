@@ -39,7 +39,8 @@ class Expert(Policy):
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Return a batch of raw actions."""
-        rows, space = len(observations), self.action_space
+        rows = len(observations)
+        space = self.action_space
         given = np.asarray(self._answer(observations))
         wanted = (rows, *(space.shape or ()))
         if given.size != np.prod(wanted):
@@ -49,7 +50,8 @@ class Expert(Policy):
             )
         given = given.reshape(wanted)
         if isinstance(space, Discrete):
-            first, last = int(space.start), int(space.start + space.n) - 1
+            first = int(space.start)
+            last = int(space.start + space.n) - 1
             if not np.all((given >= first) & (given <= last) & (given == np.floor(given))):
                 wrong = given[~((given >= first) & (given <= last) & (given == np.floor(given)))][0]
                 raise SettingError(
@@ -141,7 +143,8 @@ def _stable_baselines(path: Path, problem: Problem, vec_normalize: PathLike | No
         raise SettingError(f"{path} cannot be read as a model of Stable-Baselines3: {error}.") from error
     if not data or "policy_class" not in data or "policy" not in parameters:
         raise SettingError(f"{path} is no model of Stable-Baselines3: save one with model.save.")
-    make, spaces = data["policy_class"], (data["observation_space"], data["action_space"])
+    make = data["policy_class"]
+    spaces = (data["observation_space"], data["action_space"])
     if any(part.__name__.startswith("Recurrent") for part in make.__mro__):
         raise SettingError(f"{path} holds a {make.__name__}, which has memory, and cannot be imitated.")
     _check_spaces(path.name, spaces, problem)
@@ -199,7 +202,8 @@ def _onnx(path: Path, problem: Problem) -> Answer:
     if len(inputs) != 1:
         names = ", ".join(one.name for one in inputs)
         raise SettingError(f"{path.name} has the inputs {names}: a policy has one, the observation.")
-    wanted, kind = inputs[0].name, np.float64 if "double" in inputs[0].type else np.float32
+    wanted = inputs[0].name
+    kind = np.float64 if "double" in inputs[0].type else np.float32
     outputs = [one.name for one in session.get_outputs()]
     read = next((one for one in ("action", "actions") if one in outputs), outputs[0])
     space = problem.actions.space

@@ -46,14 +46,18 @@ def _iterate(
 
     If it fails, the learner is restored: it fits the history, can be saved, and can continue.
     """
-    iteration, training_steps, interactions = 0 if learner.evaluated else 1, 0, problem.interactions
+    iteration = 0 if learner.evaluated else 1
+    training_steps = 0
+    interactions = problem.interactions
     if len(history):
         last = history.last()
         iteration = int(last["iteration"]) + 1
-        training_steps, interactions = int(last["training_steps"]), int(last["interactions"])
+        training_steps = int(last["training_steps"])
+        interactions = int(last["interactions"])
     rng = generator(seed, Purpose.TRAINING, iteration)
     mark = learner.mark()
-    trained_before, all_before = runner.interactions.learned_from, runner.interactions.total
+    trained_before = runner.interactions.learned_from
+    all_before = runner.interactions.total
     try:
         evaluation = learner.iterate(runner, rng, trained=iteration > 0)
         mean = math.nan if evaluation.cut else evaluation.mean

@@ -67,7 +67,8 @@ class NextExperiment:
         if not 0.0 < amplitude <= 1.0:
             raise SettingError(f"amplitude is {amplitude}, and must be above 0 and at most 1.")
         episodes = whole_number("episodes", episodes, least=1)
-        rng, steps = np.random.default_rng(whole_number("seed", seed, least=0)), self.problem.horizon
+        rng = np.random.default_rng(whole_number("seed", seed, least=0))
+        steps = self.problem.horizon
         rows: list[dict[str, float | None]] = []
         for episode in range(episodes):
             levels = [self._levels(j, amplitude, rng) for j in range(len(self.actions))]
@@ -87,8 +88,10 @@ class NextExperiment:
 
     def _levels(self, j: int, amplitude: float, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return the levels of one action for an episode; NaN where the controller acts by itself."""
-        space, steps = self.problem.actions.space, self.problem.horizon
-        longest, levels = max(1.0, _LONGEST_HOLD * steps), np.empty(steps)
+        space = self.problem.actions.space
+        steps = self.problem.horizon
+        longest = max(1.0, _LONGEST_HOLD * steps)
+        levels = np.empty(steps)
         first = 0
         while first < steps:
             hold = int(np.exp(rng.uniform(0.0, np.log(longest + 1.0))))

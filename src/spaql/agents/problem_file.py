@@ -78,7 +78,8 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
             raise ArchiveError("The file's map into the standard cube does not fit its observations.")
         actions = space_from(data["action_space"])
         levels = None if data["levels"] is None else number(data, "levels", 2, _MOST, whole=True)
-        env, options = data["env"], data["options"]
+        env = data["env"]
+        options = data["options"]
         names = _names(data, "observations", dims)
         setpoints, angles, sample_time = _meaning(data, observation_names(states, names))
         if not (env is None or isinstance(env, str)) or not isinstance(options, dict):
@@ -117,7 +118,8 @@ def _meaning(
     data: Mapping[str, Any], names: tuple[str, ...]
 ) -> tuple[dict[str, str], tuple[str, ...], float | None]:
     """Read set-points, angles and the sample time; most files have none."""
-    setpoints, angles = data.get("setpoints", {}), data.get("angles", [])
+    setpoints = data.get("setpoints", {})
+    angles = data.get("angles", [])
     right = isinstance(setpoints, dict) and isinstance(angles, list)
     if not right or not all(isinstance(one, str) for one in (*setpoints, *setpoints.values(), *angles)):
         raise ArchiveError(

@@ -89,7 +89,8 @@ class Progress:
     def _status(self, row: dict[str, float]) -> str:
         seconds = max(time.perf_counter() - self._began, 1e-9)
         speed = (row["interactions"] - (self._interactions or 0)) / seconds
-        returned, best = row["mean_return"], row["best_return"]
+        returned = row["mean_return"]
+        best = row["best_return"]
         digits = places(max(abs(returned), abs(best)))
         shown = ["cut by the budget" if math.isnan(returned) else f"return {number(returned, digits)}"]
         if not math.isnan(best):

@@ -86,7 +86,8 @@ class PlanTree(Agent):
     def adopt(self, memory: Memory, rules: Controller) -> Self:
         """Take over the transitions of a log as episodes, and the controller that was fitted to them."""
         self._learner.adopt(memory, rules)
-        self.history, best = History(), -math.inf
+        self.history = History()
+        best = -math.inf
         ends = [*memory.begins[1:].tolist(), len(memory)]
         for i, (first, last) in enumerate(zip(memory.begins.tolist(), ends, strict=True)):
             total = math.fsum(memory.rewards[first:last].tolist())
@@ -94,7 +95,8 @@ class PlanTree(Agent):
             row = {"iteration": i + 1, "mean_return": total, "best_return": best}
             row |= {"training_steps": last, "interactions": last, "turn": 0}
             self.history.append(row | {"leaves": rules.n_leaves if last == len(memory) else 0})
-        self._learner.best_return, self._policy = best, None
+        self._learner.best_return = best
+        self._policy = None
         return self
 
     def coverage(self) -> Coverage:

@@ -18,7 +18,8 @@ def select(agent: Agent, *, episodes: int, seed: int) -> Evaluation:
     pairs. Compiled code draws the starts and the actions of a partition from one stream, so each episode has
     its own stream there.
     """
-    policy, problem = agent.conclude(), agent.problem
+    policy = agent.conclude()
+    problem = agent.problem
     drawn_alike = problem.dynamics is not None and policy.draws
     together = 1 if drawn_alike else TOGETHER
     return fresh_episodes(policy, problem, episodes, seed, Purpose.TRY_SELECTION, together=together)

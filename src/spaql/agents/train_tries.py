@@ -227,7 +227,9 @@ def _carry_out_apart(sent: bytes, job: _Job) -> Try | Exception:
 
 def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
     """Train or resume a try, save it, and run its selection episodes."""
-    agent, folder, budget = plan.agent(job.seed), job.folder, job.budget
+    agent = plan.agent(job.seed)
+    folder = job.folder
+    budget = job.budget
     if any((folder / name).exists() for name in (CHECKPOINT_FILE, MODEL_FILE)):
         found = resumed(agent, folder, same_seed=True)
         found._move_to(agent.problem)
@@ -252,7 +254,8 @@ def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
 
 def _selected(agent: Agent, job: _Job) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:
     """Return the returns of the selection episodes and their steps, from the file if it has them."""
-    file, episodes = job.folder / _SELECTION_FILE, job.budget.selection_episodes
+    file = job.folder / _SELECTION_FILE
+    episodes = job.budget.selection_episodes
     key = {
         "agent": hashlib.sha256((job.folder / MODEL_FILE).read_bytes()).hexdigest(),
         "seed": job.selection_seed,

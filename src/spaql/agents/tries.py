@@ -117,7 +117,8 @@ class Tries:
         return self.training_interactions + self.selection_steps
 
     def __repr__(self) -> str:
-        picked, means = self.picked, self.means
+        picked = self.picked
+        means = self.means
         size = f" of {picked.shown_size}" if picked.size is not None else ""
         episodes = counted(len(picked.returns), "selection episode")
         return (

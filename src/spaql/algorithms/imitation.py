@@ -103,7 +103,8 @@ def imitate(
     means = [mean_return(tree) for tree in trees]
     good = [i for i, mean in enumerate(means) if mean >= first.mean - loss * abs(first.mean)]
     best = good[0] if good else int(np.argmax(means))
-    chosen, least = trees[best], means[best] - _DIGITS_LOSS * loss * abs(first.mean)
+    chosen = trees[best]
+    least = means[best] - _DIGITS_LOSS * loss * abs(first.mean)
     short = (_rounded(chosen, digits) for digits in _DIGITS)
     chosen = next((tree for tree in short if mean_return(tree) >= least), chosen)
     return Imitation(chosen, data.agreement(chosen), data.labelled)
@@ -113,7 +114,8 @@ class _Data:
     """States with the actions of the expert, and the trees that are fitted to them."""
 
     def __init__(self, expert: Policy, problem: Problem) -> None:
-        self._expert, self._problem = expert, problem
+        self._expert = expert
+        self._problem = problem
         self._code = ActionCode(problem.actions.space)
         self._states: list[Floats] = []
         self._actions: list[Floats] = []
@@ -133,12 +135,15 @@ class _Data:
 
     def trees(self, leaves: int) -> Iterator[Controller]:
         """Yield a tree of each kind, fitted to all states."""
-        states, actions = np.concatenate(self._states), np.concatenate(self._actions)
+        states = np.concatenate(self._states)
+        actions = np.concatenate(self._actions)
         stride = -(-len(states) // _MOST)
-        states, actions = states[::stride], actions[::stride]
+        states = states[::stride]
+        actions = actions[::stride]
         mean, deviation = moments(states)
         scale = Scale(mean, deviation + 1e-9)
-        z, weight = scale.z(states), np.ones(len(states))
+        z = scale.z(states)
+        weight = np.ones(len(states))
         space = self._code.space
         if isinstance(space, Box):
             tree = grow_laws(z, actions, weight, leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
@@ -153,7 +158,8 @@ class _Data:
 
     def agreement(self, tree: Controller) -> float:
         """Return how well a tree agrees with the labels (see `Imitation`)."""
-        states, wanted = np.concatenate(self._states), np.concatenate(self._actions)
+        states = np.concatenate(self._states)
+        wanted = np.concatenate(self._actions)
         done = self._code.standard(np.asarray(tree.act(states)))
         if self._code.listed:
             return float((done == wanted).mean())

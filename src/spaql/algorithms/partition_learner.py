@@ -123,7 +123,8 @@ class PartitionLearner(Learner):
             raise BadEnvironmentError(f"The reward of step {self._step} is {reward}, and must be finite.")
         rules = self.rules
         if type(self).bonus is not PartitionLearner.bonus:
-            rules, reward = rules._replace(scaling=0.0), reward + self._own_bonus()
+            rules = rules._replace(scaling=0.0)
+            reward = reward + self._own_bonus()
         next_tree = self._step if self.time_variant else 0
         if next_tree >= self.problem.horizon or (terminated and rules.terminal_is_zero):
             next_tree = -1

@@ -54,7 +54,8 @@ def a_batch_is_as_its_observations(case: AgentCase) -> None:
 
 def the_order_of_a_batch_does_not_matter(case: AgentCase) -> None:
     """Deterministic actions do not depend on the other observations of a batch."""
-    forth, back = case.act(case.trained, case.observations), case.act(case.trained, case.observations[::-1])
+    forth = case.act(case.trained, case.observations)
+    back = case.act(case.trained, case.observations[::-1])
     if not np.array_equal(forth, back[::-1]):
         fail("The actions differ for the reversed batch.")
 

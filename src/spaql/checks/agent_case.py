@@ -29,7 +29,11 @@ class AgentCase:
     def __init__(
         self, kind: type[Agent], problem: Problem, settings: dict[str, Any], seed: int, folder: Path
     ) -> None:
-        self.kind, self.problem, self.settings, self.seed, self.folder = kind, problem, settings, seed, folder
+        self.kind = kind
+        self.problem = problem
+        self.settings = settings
+        self.seed = seed
+        self.folder = folder
 
     @classmethod
     @contextmanager
@@ -76,7 +80,8 @@ class AgentCase:
     @cached_property
     def observations(self) -> NDArray[Any]:
         """Observations from all over the space, of its type."""
-        space, rng = self.problem.states.space, np.random.default_rng(0)
+        space = self.problem.states.space
+        rng = np.random.default_rng(0)
         if not isinstance(space, Box):
             return rng.integers(int(space.start), int(space.start) + int(space.n), 50)
         bounded = np.abs(space.high.astype(np.float64) - space.low) < 1e30
@@ -109,9 +114,12 @@ class FaultyEnv(gymnasium.Env[Any, Any]):
         spoil: Callable[[tuple[Any, ...]], Any],
         switch: list[bool],
     ) -> None:
-        self._make, self._spoil, self._switch = make, spoil, switch
+        self._make = make
+        self._spoil = spoil
+        self._switch = switch
         self._env = make()
-        self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
+        self.observation_space = self._env.observation_space
+        self.action_space = self._env.action_space
         self._steps = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FaultyEnv:

@@ -78,7 +78,8 @@ class ProblemCase:
     @cached_property
     def driven(self) -> list[RawEpisode]:
         """Whole episodes of extreme actions: held, alternated, and timed to excite each number."""
-        episodes, left = [], DRIVEN_STEPS
+        episodes = []
+        left = DRIVEN_STEPS
         for seed in range(_SEEDS):
             for driver in drivers(self.problem):
                 if left > 0:
@@ -128,7 +129,8 @@ def drivers(problem: Problem) -> Iterator[Driver]:
         pairs.append((space.low, space.high))
         for j in range(min(space.shape[0], _LISTED) if space.shape[0] > 1 else 0):
             low, high = (((space.low + space.high) / 2).astype(space.dtype) for _ in range(2))
-            low[j], high[j] = space.low[j], space.high[j]
+            low[j] = space.low[j]
+            high[j] = space.high[j]
             pairs.append((low, high))
         ends = [*_corners(space), *(end for pair in pairs[1:] for end in pair)]
     yield from (_held(end) for end in ends)
@@ -171,7 +173,8 @@ def global_generators() -> Any:
 @contextmanager
 def global_seed(seed: int) -> Iterator[None]:
     """Seed the global random generators within a context."""
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    python = random.getstate()
+    numpy = np.random.get_state()  # noqa: NPY002
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     try:

@@ -45,7 +45,8 @@ def the_history_counts_iterations(case: AgentCase) -> None:
 def the_history_counts_steps(case: AgentCase) -> None:
     """Training steps increase with every iteration, and interactions by as much or more."""
     history = case.trained.history
-    steps, interactions = np.diff(history["training_steps"]), np.diff(history["interactions"])
+    steps = np.diff(history["training_steps"])
+    interactions = np.diff(history["interactions"])
     longest = case.problem.horizon if case.kind.learner_type.iteration_is == "episode" else np.inf
     if not (np.all(steps > 0) and np.all(steps <= longest) and np.all(interactions >= steps)):
         fail(f"They increase by {steps.tolist()} and {interactions.tolist()}.")

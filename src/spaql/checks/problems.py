@@ -237,7 +237,8 @@ def copies_are_independent(case: ProblemCase) -> None:
     """Two environments share no state."""
     alone = case.play(3)
     with closing(case.problem.make()) as other, closing(case.problem.make()) as env:
-        seen, over = [env.reset(seed=3)[0]], False
+        seen = [env.reset(seed=3)[0]]
+        over = False
         other.reset(seed=1)
         for step in alone.steps:
             over = over or any(other.step(step.action)[2:4])

@@ -55,13 +55,17 @@ class Check(Generic[Case]):
         try:
             self.function(case)
         except CheckSkippedError as reason:
-            outcome, why = "skipped", str(reason)
+            outcome = "skipped"
+            why = str(reason)
         except CheckFailedError as reason:
-            outcome, why = "failed", str(reason)
+            outcome = "failed"
+            why = str(reason)
         except SpaqlError as error:
-            outcome, why = "failed", str(error)
+            outcome = "failed"
+            why = str(error)
         except Exception as error:
-            outcome, why = "failed", describe_error(error)
+            outcome = "failed"
+            why = describe_error(error)
         return Finding(self.name, self.promise, outcome, why)
 
 

@@ -22,7 +22,8 @@ def a_loaded_agent_acts_as_before(case: AgentCase) -> None:
 
 def a_loaded_agent_is_of_its_kind(case: AgentCase) -> None:
     """A loaded agent has the class, settings, seed and history of the one that was saved."""
-    loaded, saved = _reloaded(case), case.trained
+    loaded = _reloaded(case)
+    saved = case.trained
     for what, there, expected in (
         ("kind", type(loaded), type(saved)),
         ("settings", loaded.settings, saved.settings),
@@ -41,7 +42,8 @@ def saving_again_gives_the_same_bytes(case: AgentCase) -> None:
 
 def saving_changes_nothing(case: AgentCase) -> None:
     """Saving during training does not change the result."""
-    saved, other = case.make(), case.make()
+    saved = case.make()
+    other = case.make()
     for agent in (saved, other):
         agent.learn(iterations=2, progress_bar=False)
         if agent is saved:
@@ -63,7 +65,8 @@ def saving_leaves_one_file(case: AgentCase) -> None:
 
 def a_damaged_file_is_refused(case: AgentCase) -> None:
     """A truncated file, or one with a changed byte, raises `ArchiveError`."""
-    content, path = case.bytes_of(case.trained), case.folder / "damaged.spaql"
+    content = case.bytes_of(case.trained)
+    path = case.folder / "damaged.spaql"
     for at in (0, 7, 20, len(content) // 2, len(content) - 1):
         flipped = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
         for damaged in (content[:at], flipped):
@@ -97,7 +100,8 @@ def a_checkpoint_is_the_agent(case: AgentCase) -> None:
 def a_copy_is_independent(case: AgentCase) -> None:
     """A deep copy equals the agent, and the agent does not change when the copy learns."""
     agent = case.train(2)
-    before, copied = case.bytes_of(agent), copy.deepcopy(agent)
+    before = case.bytes_of(agent)
+    copied = copy.deepcopy(agent)
     if case.bytes_of(copied) != before:
         fail("It differs from the agent.")
     copied.learn(iterations=2, progress_bar=False)

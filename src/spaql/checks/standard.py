@@ -52,7 +52,8 @@ def the_reference_can_be_reached(case: ProblemCase) -> None:
     """The reference is an observation: it lies in the observation space."""
     if case.problem.reference is None:
         skip("The problem has no reference.")
-    space, reference = case.problem.states.space, np.array(case.problem.reference)
+    space = case.problem.states.space
+    reference = np.array(case.problem.reference)
     inside = isinstance(space, Discrete) or np.all((space.low <= reference) & (reference <= space.high))
     if not inside or not np.isfinite(reference).all():
         fail(f"{reference} is not in {space}.")

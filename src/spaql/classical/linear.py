@@ -149,7 +149,10 @@ class _Linearisation:
     """Steps of the plain equations, counted."""
 
     def __init__(self, problem: Problem, plant: Dynamics, rng: np.random.Generator) -> None:
-        self._problem, self._plant, self._rng, self._steps = problem, plant, rng, 0
+        self._problem = problem
+        self._plant = plant
+        self._rng = rng
+        self._steps = 0
         self._low, self._high = action_range(problem.actions.space)
         self._start, self._step, self._observe = plant.nominal_functions
 
@@ -182,14 +185,17 @@ class _Linearisation:
         pairs = dict(self._problem.setpoint_places)
         slopes = self._slopes(state, action, moving, size, numbers)
         kept = _relevant(*slopes[::2])
-        a, b, c = slopes[0][np.ix_(kept, kept)], slopes[1][kept], slopes[2][:, kept]
+        a = slopes[0][np.ix_(kept, kept)]
+        b = slopes[1][kept]
+        c = slopes[2][:, kept]
         if len(kept) != len(numbers) or np.linalg.matrix_rank(c / np.abs(c).max()) < len(kept):
             raise SettingError(
                 f"{self._problem.name} cannot be controlled by LQR: {len(kept)} numbers of its state "
                 f"matter, and they cannot be read from {len(numbers)} observed ones."
             )
         inverse = np.linalg.inv(c)
-        a, b = c @ a @ inverse, c @ b
+        a = c @ a @ inverse
+        b = c @ b
         seen = np.array([self._observe(tuple(state.tolist()))])
         outputs = tuple(numbers.index((j,)) for j in pairs)
         return LinearPlant(
@@ -211,7 +217,8 @@ class _Linearisation:
         """Return states of random episodes: episodes × steps × numbers."""
         found = []
         for _ in range(_EPISODES):
-            state, rows = self._start(self._rng), []
+            state = self._start(self._rng)
+            rows = []
             for t in range(self._problem.horizon):
                 if t % _HELD == 0:
                     action = self._rng.uniform(self._low, self._high)
@@ -278,7 +285,8 @@ class _Linearisation:
         shown = np.zeros((len(numbers), len(moving)), np.bool_)
         action = (self._low + self._high) / 2
         for state in states[:: max(1, len(states) // _PROBED)]:
-            after, seen = self._advance(state, action), self._seen(state)
+            after = self._advance(state, action)
+            seen = self._seen(state)
             for k, j in enumerate(moving):
                 moved = state.copy()
                 moved[j] += _SHARE * size[j]
@@ -324,12 +332,14 @@ class _Linearisation:
     ) -> tuple[Floats, Floats, Floats]:
         """Return the derivatives of the next state by state and action, and of z by the state."""
         half = _SHARE * (self._high - self._low) / 2
-        a, b = np.empty((len(moving), len(moving))), np.empty((len(moving), len(action)))
+        a = np.empty((len(moving), len(moving)))
+        b = np.empty((len(moving), len(action)))
         c = np.empty((len(numbers), len(moving)))
         for k, j in enumerate(moving):
             move = np.zeros(len(state))
             move[j] = _SHARE * size[j]
-            up, down = state + move, state - move
+            up = state + move
+            down = state - move
             a[:, k] = (self._advance(up, action) - self._advance(down, action))[moving] / (2 * move[j])
             ends = read_numbers(tuple(numbers), np.array([self._seen(up), self._seen(down)]))
             c[:, k] = np.remainder(ends[0] - ends[1] + math.pi, math.tau) - math.pi
@@ -370,9 +380,12 @@ def _relevant(a: Floats, c: Floats) -> list[int]:
 
 def _rest_slope(a: Floats, b: Floats, outputs: tuple[int, ...]) -> Floats:
     """Return how z and the action at rest move with the set-points."""
-    n, m, k = len(a), b.shape[1], len(outputs)
+    n = len(a)
+    m = b.shape[1]
+    k = len(outputs)
     system = np.zeros((n + k, n + m))
-    system[:n, :n], system[:n, n:] = a - np.eye(n), b
+    system[:n, :n] = a - np.eye(n)
+    system[:n, n:] = b
     system[n + np.arange(k), list(outputs)] = 1.0
     goal = np.vstack([np.zeros((n, k)), np.eye(k)])
     return np.asarray(np.linalg.lstsq(system, goal, rcond=None)[0])

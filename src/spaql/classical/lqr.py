@@ -22,7 +22,8 @@ def tuned_lqr(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
         families["LQR with integral action"] = _lqr_family(problem, plant, integral=True)
     elif has_pole(plant):  # which a regulator alone does not swing up
         families = {"LQR with energy pumping": _swing_up_family(problem, plant)}
-    share, found = (steps - simulator.spent) // len(families), []
+    share = (steps - simulator.spent) // len(families)
+    found = []
     for name, (family, n) in families.items():
         vector, judged = search(simulator, family, n, share)
         found.append((judged, name, family(vector[None], 1), n))
@@ -37,7 +38,9 @@ def tuned_lqr(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
 
 def _lqr_family(problem: Problem, plant: LinearPlant, *, integral: bool) -> tuple[Family, int]:
     """Return regulators by the logarithms of their weights: of z, of the actions, and of the integrals."""
-    n, m, k = len(plant.a), plant.b.shape[1], len(plant.outputs) if integral else 0
+    n = len(plant.a)
+    m = plant.b.shape[1]
+    k = len(plant.outputs) if integral else 0
     a, b = augmented(plant, k, problem.sample_time or 1.0)
     low, high = action_range(problem.actions.space)
     half = (high - low) / 2
@@ -79,8 +82,10 @@ def _swing_up_family(problem: Problem, plant: LinearPlant) -> tuple[Family, int]
 def augmented(plant: LinearPlant, integrals: int, time_step: float) -> tuple[Floats, Floats]:
     """Return the model with the last actions, of dead time, and with the integrals of the errors."""
     n, m = plant.b.shape
-    line, k = plant.delay * m, integrals
-    a, b = np.zeros((n + line + k, n + line + k)), np.zeros((n + line + k, m))
+    line = plant.delay * m
+    k = integrals
+    a = np.zeros((n + line + k, n + line + k))
+    b = np.zeros((n + line + k, m))
     a[:n, :n] = plant.a
     if line:
         a[:n, n + line - m : n + line] = plant.b

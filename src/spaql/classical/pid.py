@@ -35,7 +35,9 @@ def tuned_pid(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
     response, size = _open_loop(problem, simulator, pairs)
     loops = _paired(pairs, response)
     low, high = action_range(problem.actions.space)
-    half, middle, dt = (high - low) / 2, (high + low) / 2, problem.sample_time or 1.0
+    half = (high - low) / 2
+    middle = (high + low) / 2
+    dt = problem.sample_time or 1.0
     m = len(loops)
     sign = np.array([np.sign(response[i, k]) or 1.0 for i, (_, _, k) in enumerate(loops)])
     usual = sign * half[[k for _, _, k in loops]] / size
@@ -43,7 +45,8 @@ def tuned_pid(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
 
     def family(vectors: Floats, rows: int) -> PIDPolicy:
         kp, ti, td, filtered = (np.exp(vectors[:, j * m : (j + 1) * m]) for j in range(4))
-        kp, tf = usual * kp, _FILTER * td * np.sqrt(filtered)
+        kp = usual * kp
+        tf = _FILTER * td * np.sqrt(filtered)
         gains = (
             kp,
             kp / (slow * ti),
@@ -106,9 +109,11 @@ def _open_loop(
 ) -> tuple[Floats, Floats]:
     """Return how numbers answer to actions held at a quarter and at three quarters, and usual errors."""
     low, high = action_range(problem.actions.space)
-    middle, quarter = (low + high) / 2, (high - low) / 4
+    middle = (low + high) / 2
+    quarter = (high - low) / 4
     starts = simulator.starts(4)
-    answers, size = np.empty((len(pairs), len(low))), np.ones(len(pairs))
+    answers = np.empty((len(pairs), len(low)))
+    size = np.ones(len(pairs))
     for k in range(len(low)):
         ends = []
         for side in (-1.0, 1.0):
@@ -129,7 +134,8 @@ class _Held(Policy):
     """A constant action that remembers what it saw."""
 
     def __init__(self, problem: Problem, action: Floats) -> None:
-        self.observation_space, self.action_space = problem.states.space, problem.actions.space
+        self.observation_space = problem.states.space
+        self.action_space = problem.actions.space
         self._action, self._seen = action, list[Floats]()
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
@@ -162,7 +168,8 @@ def _paired(pairs: Sequence[tuple[int, int]], response: Floats) -> list[tuple[in
 def _pid_text(problem: Problem, policy: PIDPolicy) -> str:
     names = observation_names(problem.states.space, problem.states.names)
     actions = action_names(problem.actions.space, problem.actions.names)
-    unit, lines = "s" if problem.sample_time else "samples", []
+    unit = "s" if problem.sample_time else "samples"
+    lines = []
     for j, (output, action) in enumerate(zip(policy.outputs, policy.actions, strict=True)):
         kp, ki, kd = (float(gains[0, j]) for gains in (policy.kp, policy.ki, policy.kd))
         lines.append(

@@ -25,7 +25,8 @@ class _WithMemory(Policy):
     time_variant = True
 
     def __init__(self, problem: Problem) -> None:
-        self.observation_space, self.action_space = problem.states.space, problem.actions.space
+        self.observation_space = problem.states.space
+        self.action_space = problem.actions.space
         self.low, self.high = action_range(problem.actions.space)
         self.time_step = problem.sample_time or 1.0
 
@@ -73,7 +74,11 @@ class PIDPolicy(_WithMemory):
     ) -> None:
         super().__init__(problem)
         self.outputs, self.goals, self.actions = (list(column) for column in zip(*loops, strict=True))
-        self.kp, self.ki, self.kd, self.filter_time, self.bias = kp, ki, kd, filter_time, bias
+        self.kp = kp
+        self.ki = ki
+        self.kd = kd
+        self.filter_time = filter_time
+        self.bias = bias
         names = problem.states.names
         self.turns = np.array([bool(names) and names[j] in problem.angles for j in self.outputs])
         self._memory: tuple[Floats, Floats, Floats] | None = None
@@ -85,7 +90,8 @@ class PIDPolicy(_WithMemory):
         if len(integral) != len(error):
             integral, before, slope = (np.zeros_like(error),) * 3
         first = fresh[:, None]
-        integral, slope = np.where(first, 0.0, integral), np.where(first, 0.0, slope)
+        integral = np.where(first, 0.0, integral)
+        slope = np.where(first, 0.0, slope)
         output = seen[:, self.outputs]
         change = np.where(first, 0.0, output - before)
         change = np.where(self.turns, np.remainder(change + math.pi, math.tau) - math.pi, change)
@@ -119,24 +125,29 @@ class LQRPolicy(_WithMemory):
 
     def __init__(self, problem: Problem, plant: LinearPlant, gains: Floats) -> None:
         super().__init__(problem)
-        self.plant, self.gains = plant, gains
+        self.plant = plant
+        self.gains = gains
         self._n_line = plant.delay * plant.b.shape[1]
         self._has_integral = gains.shape[-1] > len(plant.a) + self._n_line
         self._memory: tuple[Floats, Floats] | None = None
 
     def _sample(self, seen: Floats, fresh: NDArray[np.bool_]) -> Floats:
-        plant, n = self.plant, len(seen)
+        plant = self.plant
+        n = len(seen)
         moved = (seen[:, list(plant.setpoints)] - plant.rest_goals) @ plant.rest_slope.T
-        z, rest = plant.read(seen), plant.rest + moved[:, : len(plant.rest)]
+        z = plant.read(seen)
+        rest = plant.rest + moved[:, : len(plant.rest)]
         action = plant.rest_action + moved[:, len(plant.rest) :]
         away = z - rest
         turns = [len(at) > 1 for at in plant.numbers]
         away[:, turns] = np.remainder(away[:, turns] + math.pi, math.tau) - math.pi
         resting = np.tile(np.clip(np.zeros(len(self.low)), self.low, self.high), plant.delay)
-        line, integral = np.zeros((n, self._n_line)), np.zeros((n, len(plant.outputs)))
+        line = np.zeros((n, self._n_line))
+        integral = np.zeros((n, len(plant.outputs)))
         if self._memory is not None and len(self._memory[0]) == n:
             line, integral = self._memory
-        line, integral = np.where(fresh[:, None], resting, line), np.where(fresh[:, None], 0.0, integral)
+        line = np.where(fresh[:, None], resting, line)
+        integral = np.where(fresh[:, None], 0.0, integral)
         parts = [away, line - np.tile(action, plant.delay)] if plant.delay else [away]
         whole = np.hstack([*parts, integral] if self._has_integral else parts)
         wish = action - np.einsum(

@@ -21,13 +21,16 @@ def riccati_gains(a: Floats, b: Floats, q: Floats, r: Floats) -> Floats:
     0.618
     """
     r_inverse = np.linalg.inv(r)
-    x, g, closed = q, b @ r_inverse @ np.swapaxes(b, -1, -2), a
+    x = q
+    g = b @ r_inverse @ np.swapaxes(b, -1, -2)
+    closed = a
     eye = np.eye(a.shape[-1])
     for _ in range(_DOUBLINGS):
         w = np.linalg.solve(eye + g @ x, np.broadcast_to(eye, x.shape))
         turned = np.swapaxes(closed, -1, -2)
         grown = x + turned @ x @ w @ closed
-        g, closed = g + closed @ w @ g @ turned, closed @ w @ closed
+        g = g + closed @ w @ g @ turned
+        closed = closed @ w @ closed
         if np.allclose(grown, x, rtol=1e-12, atol=0.0):
             break
         x = grown

@@ -56,7 +56,10 @@ class Simulator:
     """Plays candidates from the same starts, and counts the steps."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
-        self.problem, self.seed, self.spent, self._batch = problem, seed, 0, 0
+        self.problem = problem
+        self.seed = seed
+        self.spent = 0
+        self._batch = 0
 
     def starts(self, n: int) -> Floats | int:
         """Return new starts: states of compiled dynamics, otherwise the number of a random stream."""
@@ -91,7 +94,8 @@ def search(simulator: Simulator, family: Family, n: int, steps: int) -> tuple[Fl
 
     Several searches begin in different places, and the best of them goes on after a share of the steps.
     """
-    first, horizon = simulator.spent, simulator.problem.horizon
+    first = simulator.spent
+    horizon = simulator.problem.horizon
     rng = generator(simulator.seed, Purpose.SELECTION, n)
     count, (least, most) = population_size(n), _EPISODES
     searched = (1.0 - _JUDGED) * steps
@@ -121,7 +125,9 @@ class _Run:
     def __init__(
         self, simulator: Simulator, family: Family, n: int, rng: np.random.Generator, *, first: bool
     ) -> None:
-        self._simulator, self._family, self._rng = simulator, family, rng
+        self._simulator = simulator
+        self._family = family
+        self._rng = rng
         mean = np.zeros(n) if first else rng.standard_normal(n)
         self._distribution = new_distribution(mean, np.ones(n), 1.0)
         self._vectors = np.empty((population_size(n), n))

@@ -43,7 +43,8 @@ class SwingUpPolicy(LQRPolicy):
     def _sample(self, seen: Floats, fresh: NDArray[np.bool_]) -> Floats:
         held = super()._sample(seen, fresh)
         away = self.plant.read(seen) - self.plant.rest
-        cos, w = np.cos(away[:, self._angle]), away[:, self._speed]
+        cos = np.cos(away[:, self._angle])
+        w = away[:, self._speed]
         strength, slope, rate, nearest, slowest, most = self.pumping[:, :N_NUMBERS].T
         energy = 0.5 * (w / rate) ** 2 + cos - 1.0
         pumped = strength * np.clip(slope * energy, -1.0, 1.0) * np.where(w * cos >= 0, 1.0, -1.0)

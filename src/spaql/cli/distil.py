@@ -101,13 +101,16 @@ def _text(found: Distillation, out: Path) -> str:
     from gymnasium.spaces import Discrete
 
     data = found.as_data()
-    expert, before, after = found.expert_returned, found.imitation_returned, found.returned
+    expert = found.expert_returned
+    before = found.imitation_returned
+    after = found.returned
     off, half = (data["difference"][name] for name in ("mean", "ci95"))
     kept = "" if data["kept"] is None else f"; {data['kept']:.1%} of its return"
     steps = "; ".join(f"{name} {taken:,}" for name, taken in found.steps.items())
     listed = isinstance(found.tree.action_space, Discrete)
     agrees = "the same action" if listed else "of the variance of its actions"
-    size, grown = counted(found.imitation.n_leaves, "leaf"), counted(found.tree.n_leaves, "leaf")
+    size = counted(found.imitation.n_leaves, "leaf")
+    grown = counted(found.tree.n_leaves, "leaf")
     lines = [
         f"expert     {_returned(expert)}  ({found.expert.name})",
         f"imitation  {_returned(before)}  ({size}, {found.agreement:.1%} {agrees} in "

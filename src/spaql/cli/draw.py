@@ -301,7 +301,8 @@ def _over_plane(
         return compute_plant(agent, x, y, **plane)
     if kind == "growth":
         assert isinstance(agent, Agent)
-        growth, again = Growth(), _untrained(agent)
+        growth = Growth()
+        again = _untrained(agent)
         again.learn(iterations=max(agent.iterations, 1), callback=growth)
         return compute_growth(growth, again, x, y, **plane)
     return compute_map(agent, x, y, shows="action" if kind == "map" else kind, **plane)

@@ -177,7 +177,8 @@ def _control_text(compared: Comparison) -> str:
     from spaql.tables import aligned
 
     judged = compared.rows
-    parts, first = [], judged[0].control
+    parts = []
+    first = judged[0].control
     where = CONDITION_TEXTS[next(iter(compared.conditions))]
     if len(judged) > 1 or len(compared.conditions) > 1:
         for condition, rows in compared.conditions.items():

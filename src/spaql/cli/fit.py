@@ -156,7 +156,8 @@ def fit(
         effort=effort,
         mirror=mirror,
     )
-    text, data = f"{found}\n\n", found.as_data() | {"run": None, "experiment": None}
+    text = f"{found}\n\n"
+    data = found.as_data() | {"run": None, "experiment": None}
     if experiment is not None:
         files = found.experiment.save(experiment, amplitude=amplitude, seed=seed)
         data["experiment"] = [str(file) for file in files]

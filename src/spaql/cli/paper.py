@@ -82,7 +82,8 @@ def paper(
             raise SettingError(f"There is no stage or figure {name!r}: {nearest(name, known)}")
     size = dataclasses.replace(QUICK if quick else FULL, rules=rules)
     out = out or Path("paper" if rules == "authors" else f"paper-{rules}")
-    scaling, long = RunStore(out / "runs" / "scaling"), RunStore(out / "runs" / "long")
+    scaling = RunStore(out / "runs" / "scaling")
+    long = RunStore(out / "runs" / "long")
     stages = {"scaling": (scaling, scaling_runs(size)), "long": (long, long_runs(size))}
     if trpo or "trpo" in only:
         stages["trpo"] = (long, trpo_runs(size))

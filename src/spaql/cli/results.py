@@ -118,7 +118,8 @@ def _interval(name: str, value: dict[str, float]) -> str:
     """Return a mean with its interval; of large counts, the mean alone."""
     from spaql.experiments.table import interval
 
-    mean, half = value["mean"], value["ci95"]
+    mean = value["mean"]
+    half = value["ci95"]
     if abs(mean) >= 100_000 and not name.endswith("return"):
         return f"{mean:,.0f}"
     return interval(mean, half)

@@ -205,7 +205,8 @@ def _remarks(source: Agent | Design, tree: Controller, digits: int | None) -> li
     from spaql.controllers.explanation import conditions
     from spaql.controllers.text import leaf_text
 
-    remarks, log = [], source.problem.log
+    remarks = []
+    log = source.problem.log
     if log is not None:
         remarks.append(
             f"# fitted to {', '.join(log['files'])}, {counted(log['steps'], 'step')}: {log['verdict']}"

@@ -569,7 +569,8 @@ def _advised(env: str, horizon: int | None) -> Iterator[None]:
 
 def _cost(result: dict[str, Any], *, evaluated: bool) -> str:
     """Return what was spent on a training, by what it was spent on."""
-    steps, interactions = f"{result['training_steps']:,}", f"{result['interactions']:,} interactions"
+    steps = f"{result['training_steps']:,}"
+    interactions = f"{result['interactions']:,} interactions"
     if "search_steps" in result:
         parts = f"{result['search_steps']:,} of the search and {result['own_play_steps']:,} of judgements"
         return f"{interactions}, {parts}"

@@ -136,7 +136,8 @@ def _trained(
 
 
 def _data(agent: Agent, folder: Path, tried: Tries, fresh: Evaluation) -> dict[str, Any]:
-    picked, means = tried.picked, tried.means.tolist()
+    picked = tried.picked
+    means = tried.means.tolist()
     return {
         "run": str(folder),
         "env": agent.problem.name,
@@ -175,7 +176,9 @@ def _data(agent: Agent, folder: Path, tried: Tries, fresh: Evaluation) -> dict[s
 
 
 def _text(data: dict[str, Any], tried: Tries, fresh: Evaluation) -> str:
-    picked, worst, n = tried.picked, tried.worst, len(tried.tries)
+    picked = tried.picked
+    worst = tried.worst
+    n = len(tried.tries)
     each = counted(data["selection_episodes"], "selection episode")
     why = "the best"
     if tried.alike > 1:

@@ -270,7 +270,8 @@ class _Bar:
     """Shows the share that is proven: a bar on a terminal, nothing elsewhere."""
 
     def __init__(self, seconds: float, *, show: bool) -> None:
-        self._seconds, self._drawn = seconds, 0.0
+        self._seconds = seconds
+        self._drawn = 0.0
         self._bar: Any = None
         self._show = show and sys.stderr.isatty()
         if show and not self._show:

@@ -38,7 +38,8 @@ def warm_up(envs: tuple[str, ...], quiet: bool) -> Report:
     from spaql.kernels.warm_up import are_warm, kernels
     from spaql.kernels.warm_up import warm_up as compile_kernels
 
-    began, new = time.perf_counter(), not are_warm(kernels())
+    began = time.perf_counter()
+    new = not are_warm(kernels())
     with closing(Compiling(show=not quiet)) as compiling:
         compile_kernels(kernels(), compiling)
     for env in envs:
@@ -49,7 +50,8 @@ def warm_up(envs: tuple[str, ...], quiet: bool) -> Report:
             evaluate(agent.learn(total_timesteps=_STEPS, progress_bar=False), episodes=1)
         with suppress(UnsupportedSpaceError):
             evaluate(SPAQL(env, seed=0, rollouts=1).learn(iterations=1, progress_bar=False), episodes=1)
-    count, seconds = len(kernels()), time.perf_counter() - began
+    count = len(kernels())
+    seconds = time.perf_counter() - began
     data = {"kernels": count, "compiled": new, "environments": list(envs), "seconds": seconds}
     done = f"{counted(count, 'kernel')} {'compiled' if new else 'were compiled already'}"
     also = f", and all that {', '.join(envs)} needs" if envs else ""

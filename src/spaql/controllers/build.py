@@ -67,7 +67,8 @@ def controller_of(
     if isinstance(policy, PartitionPolicy):
         tree = _plain(policy, tree_number(policy, step), within, tuple(observations), tuple(actions))
     elif isinstance(policy, Controller):
-        tree, minimise = policy, minimise and folded(policy) is None
+        tree = policy
+        minimise = minimise and folded(policy) is None
     else:
         raise SettingError(
             f"A controller is made from the policy of a partition, and this is a {type(policy).__name__}."
@@ -95,13 +96,16 @@ def _plain(
     actions: tuple[str, ...],
 ) -> Controller:
     """Return the cuts of the flattened policy as rules, one dimension after the other."""
-    states, done = policy.states, policy.actions
+    states = policy.states
+    done = policy.actions
     nodes = Nodes()
     n = states.dims
     laws, rows = laws_of(done.space, policy.leaf_actions.reshape(len(policy.flat.cut), -1), n)
-    low, high = np.full(n, -math.inf), np.full(n, math.inf)
+    low = np.full(n, -math.inf)
+    high = np.full(n, math.inf)
     if within is not None:
-        low, high = within.low.astype(np.float64).ravel(), within.high.astype(np.float64).ravel()
+        low = within.low.astype(np.float64).ravel()
+        high = within.high.astype(np.float64).ravel()
         if low.shape != (n,):
             raise SettingError(f"The bounds have {len(low)} numbers, and observations {n}.")
     root = _Writer(policy.flat, rows, nodes).write(int(policy.flat.roots[number]), low, high)

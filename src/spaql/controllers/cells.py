@@ -39,7 +39,8 @@ class Cells:
 
     def half(self, dimension: int, place: int, *, upper: bool) -> Cells:
         """Return the part on one side of a cut; boxes that it crosses are split."""
-        low, high = self.low.copy(), self.high.copy()
+        low = self.low.copy()
+        high = self.high.copy()
         if upper:
             low[:, dimension] = np.maximum(low[:, dimension], place)
         else:
@@ -91,7 +92,8 @@ def bounds(grid: tuple[NDArray[np.float64], ...], within: Box | None) -> tuple[I
 
     The bounds are those of observations; the dimensions after them, of sums, are not bounded.
     """
-    first, last = np.zeros(len(grid), np.int64), np.array([len(row) + 1 for row in grid], np.int64)
+    first = np.zeros(len(grid), np.int64)
+    last = np.array([len(row) + 1 for row in grid], np.int64)
     if within is not None:
         ends = zip(within.low.astype(np.float64).flat, within.high.astype(np.float64).flat, strict=True)
         for j, (low, high) in enumerate(ends):
@@ -102,29 +104,40 @@ def bounds(grid: tuple[NDArray[np.float64], ...], within: Box | None) -> tuple[I
 
 def merged(cells: Cells) -> Cells:
     """Return the boxes with those of one label that share a whole side joined, until none do."""
-    low, high, label = cells.low, cells.high, cells.label
-    dims, before = low.shape[1], -1
+    low = cells.low
+    high = cells.high
+    label = cells.label
+    dims = low.shape[1]
+    before = -1
     while len(low) != before:
         before = len(low)
         for j in range(dims):
             others = [k for k in range(dims) if k != j]
             keys = np.column_stack([label, low[:, others], high[:, others], low[:, j]])
             order = np.lexsort(keys.T[::-1])
-            low, high, label, keys = low[order], high[order], label[order], keys[order]
+            low = low[order]
+            high = high[order]
+            label = label[order]
+            keys = keys[order]
             joined = (keys[1:, :-1] == keys[:-1, :-1]).all(axis=1) & (high[:-1, j] == low[1:, j])
             last = np.append(~joined, True)
-            low, high, label = low[np.append(True, ~joined)], high[last], label[last]
+            low = low[np.append(True, ~joined)]
+            high = high[last]
+            label = label[last]
     return Cells(low, high, label, cells.thresholds)
 
 
 def compressed(cells: Cells) -> Cells:
     """Return the same boxes on a coarser grid, without thresholds at which no box starts or ends."""
-    lows, highs, grid = [], [], []
+    lows = []
+    highs = []
+    grid = []
     for j, row in enumerate(cells.thresholds):
         edges = np.unique(np.concatenate([cells.low[:, j], cells.high[:, j]]))
         used = edges[(edges > cells.low[:, j].min()) & (edges < cells.high[:, j].max())]
         lows.append(np.searchsorted(used, cells.low[:, j], side="right"))
         highs.append(np.searchsorted(used, cells.high[:, j], side="left") + 1)
         grid.append(row[used - 1])
-    low, high = np.stack(lows, axis=1).astype(np.int64), np.stack(highs, axis=1).astype(np.int64)
+    low = np.stack(lows, axis=1).astype(np.int64)
+    high = np.stack(highs, axis=1).astype(np.int64)
     return Cells(low, high, cells.label, tuple(grid))

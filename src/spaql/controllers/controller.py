@@ -546,7 +546,8 @@ class Controller(Rules, Policy):
         """Return the number of an action of a list, given by its number or its name."""
         space = self.action_space
         assert isinstance(space, Discrete)
-        first, names = int(space.start), list(self.actions)
+        first = int(space.start)
+        names = list(self.actions)
         if isinstance(given, str) and given in names:
             return first + names.index(given)
         if np.size(given) == 1 and (number := np.ravel(given)[0]) in range(first, first + len(names)):

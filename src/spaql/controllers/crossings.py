@@ -32,7 +32,8 @@ class Planes:
     def crossings(self, point: Floats, j: int) -> Crossings:
         """Return where the boundaries are crossed if number j of an observation changes alone."""
         crossed = self.weight[:, j] != 0.0
-        weight, rest = self.weight[crossed], np.arange(len(point)) != j
+        weight = self.weight[crossed]
+        rest = np.arange(len(point)) != j
         with np.errstate(invalid="ignore", over="ignore"):
             others, sizes = (
                 np.where(w != 0.0, w * x, 0.0)[:, rest].sum(axis=1)
@@ -89,18 +90,23 @@ def located(
     """
     ends = np.stack([np.nextafter(found.place + sign * found.error, sign * np.inf) for sign in (-1.0, 1.0)])
     # Where the observation lies within the error, there may be a boundary on each of its sides.
-    up, down = ends[:, ends[1] > point[j]], ends[::-1, ends[0] < point[j]]
-    up, down = np.maximum(up, point[j]), np.minimum(down, point[j])
+    up = ends[:, ends[1] > point[j]]
+    down = ends[::-1, ends[0] < point[j]]
+    up = np.maximum(up, point[j])
+    down = np.minimum(down, point[j])
     near, far = np.clip(np.concatenate([up, down], axis=1), *bounds)
     if not len(near):
         return np.empty(0)
     before = which(moved_to(point, j, near))
     differs = np.any(which(moved_to(point, j, far)) != before, axis=1)
-    before, a, b = before[differs], _ordered(near[differs]), _ordered(far[differs])
+    before = before[differs]
+    a = _ordered(near[differs])
+    b = _ordered(far[differs])
     while np.any(np.abs(b - a) > 1):
         middle = (a & b) + ((a ^ b) >> 1)  # of integers, without overflow
         same = np.all(which(moved_to(point, j, _floats(middle))) == before, axis=1)
-        a, b = np.where(same, middle, a), np.where(same, b, middle)
+        a = np.where(same, middle, a)
+        b = np.where(same, b, middle)
     return np.asarray(np.unique(_floats(np.maximum(a, b))))
 
 

@@ -143,7 +143,8 @@ def _moved(tree: Controller, rule: int, threshold: float) -> Controller:
     way = tree.way_to(rule)
     node = way[-1][0]
     low, high = _region(tree, way[:-1])
-    j, old = int(tree.feature[node]), float(tree.threshold[node])
+    j = int(tree.feature[node])
+    old = float(tree.threshold[node])
     first, last = _room(tree, node, low[j], high[j])
     if not first < threshold < last or not np.isfinite(threshold):
         name = tree.number_names()[j]
@@ -152,15 +153,18 @@ def _moved(tree: Controller, rule: int, threshold: float) -> Controller:
             f"that no leaf loses all of its observations: not at {threshold!r}."
         )
     between = low.copy(), high.copy()
-    between[0][j], between[1][j] = min(old, threshold), max(old, threshold)
+    between[0][j] = min(old, threshold)
+    between[1][j] = max(old, threshold)
     _refuse_locked(tree, *between, f"What rule {rule} would decide differently")
     return _with_threshold(tree, way, float(threshold))
 
 
 def _with_threshold(tree: Controller, way: Sequence[tuple[int, bool]], threshold: float) -> Controller:
     """Return a tree with another threshold at the end of a path."""
-    nodes, made = Nodes(), [0] * tree.n_nodes
-    left, right = tree.left.tolist(), tree.right.tolist()
+    nodes = Nodes()
+    made = [0] * tree.n_nodes
+    left = tree.left.tolist()
+    right = tree.right.tolist()
     rules = list(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True))
     for i in range(tree.n_nodes - 1, -1, -1):
         if rules[i][0] < 0:
@@ -177,9 +181,11 @@ def _with_threshold(tree: Controller, way: Sequence[tuple[int, bool]], threshold
 
 def _region(tree: Controller, way: Sequence[tuple[int, bool]]) -> tuple[Floats, Floats]:
     """Return the bounds `low <= x < high` of what follows a path, for the numbers that rules compare."""
-    low, high = np.full(tree.width, -np.inf), np.full(tree.width, np.inf)
+    low = np.full(tree.width, -np.inf)
+    high = np.full(tree.width, np.inf)
     for node, lower in way:
-        j, cut = int(tree.feature[node]), float(tree.threshold[node])
+        j = int(tree.feature[node])
+        cut = float(tree.threshold[node])
         if lower:
             high[j] = min(high[j], cut)
         else:
@@ -189,9 +195,11 @@ def _region(tree: Controller, way: Sequence[tuple[int, bool]]) -> tuple[Floats, 
 
 def _room(tree: Controller, node: int, low: float, high: float) -> tuple[float, float]:
     """Return the ends between which a threshold can be moved without passing another one below it."""
-    j, old = int(tree.feature[node]), float(tree.threshold[node])
+    j = int(tree.feature[node])
+    old = float(tree.threshold[node])
     for child, lower in ((int(tree.left[node]), True), (int(tree.right[node]), False)):
-        waiting, seen = [child], set()
+        waiting = [child]
+        seen = set()
         while waiting:
             i = waiting.pop()
             if i in seen or tree.feature[i] < 0:
@@ -257,17 +265,21 @@ class _Overlay:
     """Rebuilds a tree with a box in it."""
 
     def __init__(self, tree: Controller, lock: Lock, nodes: Nodes) -> None:
-        self._tree, self._lock, self._nodes = tree, lock, nodes
+        self._tree = tree
+        self._lock = lock
+        self._nodes = nodes
 
     def lay(self, node: int, low: Floats, high: Floats) -> int:
         """Write the subtree of a node, whose region is `low <= x < high`."""
-        lock, nodes = self._lock, self._nodes
+        lock = self._lock
+        nodes = self._nodes
         if np.all(lock.low <= low) and np.all(high <= lock.high):
             return nodes.leaf(lock.row)
         j = int(self._tree.feature[node])
         if j >= 0:
             cut = float(self._tree.threshold[node])
-            lower, upper = int(self._tree.left[node]), int(self._tree.right[node])
+            lower = int(self._tree.left[node])
+            upper = int(self._tree.right[node])
             if cut <= low[j] or high[j] <= cut:  # only one side can be reached
                 return self.lay(upper if cut <= low[j] else lower, low, high)
         elif np.any(high <= lock.low) or np.any(lock.high <= low):
@@ -277,7 +289,8 @@ class _Overlay:
             outside = np.stack([lock.low > low, lock.high < high])
             j = int(np.flatnonzero(outside.any(axis=0))[0])
             cut = float(lock.low[j] if outside[0, j] else lock.high[j])
-        below, above = high.copy(), low.copy()
+        below = high.copy()
+        above = low.copy()
         below[j] = above[j] = cut
         return nodes.rule(j, cut, self.lay(lower, low, below), self.lay(upper, above, high))
 
@@ -295,7 +308,8 @@ def _with_row(tree: Controller, action: int | str | Sequence[float]) -> tuple[La
     if isinstance(space, Discrete):
         return _last(tree, tree.laws.with_actions([tree.action_number(action)], space))
     value = np.asarray(action, np.float64).ravel() if not isinstance(action, str) else np.empty(0)
-    low, high = space.low.ravel(), space.high.ravel()
+    low = space.low.ravel()
+    high = space.high.ravel()
     fits = value.shape == (len(tree.actions),) and np.isfinite(value).all()
     # Bounds have the space's own type, and the given numbers are rounded to it.
     if not fits or np.any(value.astype(space.dtype) < low) or np.any(value.astype(space.dtype) > high):

@@ -65,7 +65,8 @@ class Change:
         verb, to_where = ("rose", "to") if self.by > 0 else ("fell", "below")
         # Of a boundary at 0 that is computed from other numbers, a rounding error remains.
         place = 0.0 if abs(self.to) < 1e-12 * abs(self.by) else self.to
-        by, to = number_text(abs(self.by), DIGITS), number_text(place, DIGITS)
+        by = number_text(abs(self.by), DIGITS)
+        to = number_text(place, DIGITS)
         return f"{self.action}, if {self.observation} {verb} by {by}, {to_where} {to}"
 
 
@@ -182,7 +183,8 @@ def explain_cell(
     listed
         Whether the actions are those of a list.
     """
-    outcome, names = do(point), list(named)
+    outcome = do(point)
+    names = list(named)
     law, played = (of(point[np.newaxis]) for of in (which, play))
     changes = []
     for j, row in enumerate(cuts):
@@ -200,7 +202,8 @@ def explain_cell(
         for i in sorted(np.flatnonzero(other), key=lambda i: abs(inside[i] - point[j])):
             new = do(beyond[i])
             if new.action != outcome.action:
-                by, to = float(inside[i] - point[j]), float(inside[i])
+                by = float(inside[i] - point[j])
+                to = float(inside[i])
                 way = abs(by) / (
                     float(np.ptp(inside)) or 1.0
                 )  # relative to the distance between the first cut and the last
@@ -224,7 +227,8 @@ def _outside(named: dict[str, float], space: Box | Discrete) -> tuple[str, ...]:
     """Return a text for each number outside its space; one that float32 rounds to a bound is inside."""
     texts = []
     for j, (name, x) in enumerate(named.items()):
-        low, high = _low(space, j), _high(space, j)
+        low = _low(space, j)
+        high = _high(space, j)
         if not low <= np.float32(x) <= high:
             ends = f"{number_text(low, DIGITS)} to {number_text(high, DIGITS)}"
             texts.append(f"{name} is never {number_text(x, DIGITS)}: its range is {ends}")

@@ -88,7 +88,8 @@ def feature_table(
     >>> table.places[:, FIRST].tolist(), size
     ([-2, 0], 5)
     """
-    n, used = len(features), LAST + 2 * len(actions)
+    n = len(features)
+    used = LAST + 2 * len(actions)
     table = FeatureTable(np.zeros((n, 5), np.int64), np.zeros((n, 3)))
     for i, feature in enumerate(features):
         found = _sources(feature, features[:i], observations, actions)

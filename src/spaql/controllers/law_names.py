@@ -115,9 +115,11 @@ def _parts(
         elif not velocity and isinstance(one, Integral) and one.of == error:
             ki += number
         elif not velocity and alone and isinstance(one, FilteredDerivative) and one.of == error:
-            kd, tf = kd + number, one.time_constant
+            kd = kd + number
+            tf = one.time_constant
         elif not velocity and alone and isinstance(one, FilteredDerivative) and one.of == of.output:
-            kd, tf = kd - number, one.time_constant
+            kd = kd - number
+            tf = one.time_constant
         elif velocity and isinstance(one, Difference) and one.of in measured:
             kd -= number * step
         elif weighted and isinstance(one, Difference if velocity else Observed) and one.of == of.setpoint:

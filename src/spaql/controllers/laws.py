@@ -55,7 +55,8 @@ class Laws:
             offset = np.where(np.arange(int(space.n)) == places[:, np.newaxis], 0.0, -np.inf)
         else:
             offset = np.asarray(actions, np.float64)
-            low, high = space.low.ravel(), space.high.ravel()
+            low = space.low.ravel()
+            high = space.high.ravel()
             if offset.ndim != 2 or offset.shape[1] != len(low) or not np.isfinite(offset).all():
                 raise SettingError(f"Constant actions are rows of {len(low)} finite numbers, one a law.")
             if (offset.astype(low.dtype) < low).any() or (offset.astype(low.dtype) > high).any():

@@ -80,7 +80,8 @@ class Fold:
             images[j] = (j + len(half.combinations), 1)
         if laws is None or sums is None or not {*half.feature[inner].tolist()} <= images.keys():
             return None
-        count, upper = len(inner), {name: getattr(half, name).copy() for name in _NODES}
+        count = len(inner)
+        upper = {name: getattr(half, name).copy() for name in _NODES}
         upper["leaf"] = np.where(inner, -1, place[upper["leaf"]])
         lower = {name: array.copy() for name, array in upper.items()}
         lower["leaf"] = np.where(inner, -1, upper["leaf"] + len(rows))
@@ -88,7 +89,8 @@ class Fold:
             lower["feature"][node], sign = images[int(half.feature[node])]
             if sign < 0:
                 lower["threshold"][node] = np.nextafter(-half.threshold[node], np.inf)
-                lower["left"][node], lower["right"][node] = half.right[node], half.left[node]
+                lower["left"][node] = half.right[node]
+                lower["right"][node] = half.left[node]
         first = {"feature": self.side, "threshold": 0.0, "left": 1, "right": 1 + count, "leaf": -1}
         nodes: dict[str, Any] = {}
         for name in _NODES:
@@ -115,7 +117,8 @@ class Fold:
 
     def image(self, lock: Lock) -> Lock:
         """Return the mirror image of a lock of the half, which has the same row."""
-        low, high = lock.low.copy(), lock.high.copy()
+        low = lock.low.copy()
+        high = lock.high.copy()
         for j, (other, sign) in self.images.items():
             ends = lock.low[j], lock.high[j]
             low[other], high[other] = ends if sign > 0 else (_turned(ends[1]), _turned(ends[0]))
@@ -167,7 +170,8 @@ def folded(tree: Controller) -> Fold | None:
         if images.setdefault(other, (j, sign)) != (j, sign) or (other != j and sign < 0):
             return None  # no mirror; or one that exchanges and changes signs, for which the text has no words
     rows = np.array(sorted(pairs))
-    below, above = np.array(sums)[:, 0], np.array(sums)[:, 1]
+    below = np.array(sums)[:, 0]
+    above = np.array(sums)[:, 1]
     if tree.discrete:
         if not tree.laws.constant[rows].all():
             return None
@@ -207,13 +211,15 @@ def _pairs(
     waiting = [(int(tree.left[0]), int(tree.right[0]))]
     while waiting:
         below, above = waiting.pop()
-        j, i = int(tree.feature[above]), int(tree.feature[below])
+        j = int(tree.feature[above])
+        i = int(tree.feature[below])
         if (j < 0) != (i < 0):
             return None
         if j < 0:
             found.add((int(tree.leaf[below]), int(tree.leaf[above])))
             continue
-        t, u = tree.threshold[above], tree.threshold[below]
+        t = tree.threshold[above]
+        u = tree.threshold[below]
         if j >= tree.dims and i >= tree.dims and u == t:
             sums.append((tree.combinations[i - tree.dims], tree.combinations[j - tree.dims]))
             waiting += [
@@ -223,7 +229,8 @@ def _pairs(
             continue
         if max(i, j) >= tree.dims:
             return None
-        first, second = int(tree.left[below]), int(tree.right[below])
+        first = int(tree.left[below])
+        second = int(tree.right[below])
         if u == t:
             sign = 1
         elif u == np.nextafter(-t, np.inf):
@@ -293,7 +300,8 @@ def _half(tree: Controller) -> Controller:
     """Return the part of a tree in which the number of its root is not below the threshold."""
     root = int(tree.right[0])
     nodes: dict[str, Any] = {}
-    reached, place = [root], {root: 0}
+    reached = [root]
+    place = {root: 0}
     for node in reached:  # which grows
         for child in (int(tree.left[node]), int(tree.right[node])) if tree.feature[node] >= 0 else ():
             if child not in place:

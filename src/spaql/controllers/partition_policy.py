@@ -87,7 +87,8 @@ class PartitionPolicy(Policy):
             raise BadEnvironmentError(f"Observation {row} of the batch holds NaN: {batch[row]}.")
         if rng is None or not choices:  # where one action remains, no random number is drawn
             return self._shaped[leaves]
-        raw, sizes = self._standing[leaves], self.partition.balls.action_sizes
+        raw = self._standing[leaves]
+        sizes = self.partition.balls.action_sizes
         redraw(self.flat, sizes, self.actions.action_map, leaves, rng.random(choices), raw)
         return self.actions.shaped(raw)
 
@@ -139,8 +140,10 @@ class PartitionPolicy(Policy):
 
     def _way_to(self, point: NDArray[np.float64], tree: int) -> tuple[Any, Any, int, list[Any]]:
         """Return the bounds and the number of the cell of an observation, and all cuts of the tree."""
-        flat, dims = self.flat, self.states.dims
-        low, high = np.full(dims, -np.inf), np.full(dims, np.inf)
+        flat = self.flat
+        dims = self.states.dims
+        low = np.full(dims, -np.inf)
+        high = np.full(dims, np.inf)
         node = int(flat.roots[tree])
         last = int(flat.roots[tree + 1]) if tree + 1 < len(flat.roots) else len(flat.cut)
         own = np.arange(node, last)
@@ -148,17 +151,16 @@ class PartitionPolicy(Policy):
         while flat.first_child[node] >= 0:
             cut = flat.cut[node]
             above = point >= cut
-            low, high = (
-                np.where(above, np.maximum(low, cut), low),
-                np.where(above, high, np.minimum(high, cut)),
-            )
+            low = np.where(above, np.maximum(low, cut), low)
+            high = np.where(above, high, np.minimum(high, cut))
             node = int(flat.first_child[node]) + int(above @ (1 << np.arange(dims - 1, -1, -1)))
         return low, high, node - int(flat.roots[tree]), cuts
 
     def _candidates(self, point: NDArray[np.float64], tree: int) -> tuple[Candidate, ...]:
         """Return the actions of each relevant ball, best first; of equal Q, the highest action is played."""
         found = self.partition.relevant(self.states.standardise(point).tolist(), tree)
-        balls, sizes = self.partition.balls, self.partition.balls.action_sizes
+        balls = self.partition.balls
+        sizes = self.partition.balls.action_sizes
         candidates = []
         for ball, low, size in zip(found.ball, found.action_low, found.action_size, strict=True):
             ranges = []
@@ -176,7 +178,8 @@ class PartitionPolicy(Policy):
 
     def _ranges_text(self, ranges: list[tuple[float, ...]]) -> str:
         """Return ranges of actions as text: the values of each number, or the ends of its interval."""
-        space, names = self.actions.space, action_names(self.actions.space, self.actions.names)
+        space = self.actions.space
+        names = action_names(self.actions.space, self.actions.names)
         if isinstance(space, Discrete):
             return " or ".join(names[int(x) - int(space.start)] for x in ranges[0])
         separator = " or " if self.actions.levels else " to "

@@ -127,7 +127,8 @@ class Rules:
 
     def leaf_number(self, point: NDArray[np.float64]) -> int:
         """Return the number of the leaf of one observation; leaves are counted from 1 in printed order."""
-        node, before = 0, 0
+        node = 0
+        before = 0
         numbers = self.numbers(point[np.newaxis])[0]
         while (j := int(self.feature[node])) >= 0:
             if numbers[j] < self.threshold[node]:
@@ -142,10 +143,13 @@ class Rules:
 
         x are the numbers that rules compare.
         """
-        low, high = np.full(self.width, -np.inf), np.full(self.width, np.inf)
-        node, left_of = 0, leaf - 1
+        low = np.full(self.width, -np.inf)
+        high = np.full(self.width, np.inf)
+        node = 0
+        left_of = leaf - 1
         while (j := int(self.feature[node])) >= 0:
-            cut, lower = float(self.threshold[node]), int(self.left[node])
+            cut = float(self.threshold[node])
+            lower = int(self.left[node])
             if left_of < self.sizes[lower]:
                 high[j] = min(high[j], cut)
                 node = lower
@@ -160,7 +164,8 @@ class Rules:
 
         Rules are counted from 1 in printed order; the last node is the rule itself.
         """
-        node, left_of = 0, rule - 1
+        node = 0
+        left_of = rule - 1
         way = []
         while left_of:
             lower = int(self.left[node])
@@ -194,7 +199,8 @@ class Rules:
         arrays = (self.threshold, self.left, self.right, self.leaf)
         if n < 1 or any(array.shape != (n,) for array in arrays) or self.feature.ndim != 1:
             raise SettingError("A controller has a row for each node in every array, and one node at least.")
-        inner, place = self.feature >= 0, np.arange(n)
+        inner = self.feature >= 0
+        place = np.arange(n)
         children = np.stack([self.left, self.right])[:, inner]
         shape = self.combinations.shape
         if shape[1:] != (self.dims,) or not np.isfinite(self.combinations).all():

@@ -76,7 +76,8 @@ def shrinking(
     Each is cheapest at some price of a leaf (see `simplified`).
     """
     visits = _visits(tree, observations, weights)
-    price, fewest = visits.least_price, 0
+    price = visits.least_price
+    fewest = 0
     while fewest != 1:
         nodes = Nodes()
         root, _ = _grow(nodes, visits, price)
@@ -114,7 +115,8 @@ class _Visits:
 
     def compressed(self) -> _Visits:
         """Return it without redundant thresholds; of those that separate the same places, keep the middle."""
-        places, grid = [], []
+        places = []
+        grid = []
         for j, row in enumerate(self.thresholds):
             used, place = np.unique(self.place[:, j], return_inverse=True)
             places.append(place.ravel())
@@ -148,7 +150,8 @@ def _grow(nodes: Nodes, visits: _Visits, price: float) -> tuple[int, float]:
     rows, label = np.unique(visits.label, return_inverse=True)
     label = label.ravel().astype(np.int64)
     by_label = np.bincount(label, visits.weight)
-    leaf, leaf_cost = nodes.leaf(int(rows[by_label.argmax()])), float(by_label.sum() - by_label.max()) + price
+    leaf = nodes.leaf(int(rows[by_label.argmax()]))
+    leaf_cost = float(by_label.sum() - by_label.max()) + price
     if leaf_cost <= 2 * price:
         return leaf, leaf_cost
     boxes, cuts = work(visits.shape)

@@ -58,10 +58,12 @@ def table(tree: Controller) -> LeafTable:
     1
     """
     cells = tree_cells(tree)
-    low, high = np.empty(cells.low.shape), np.empty(cells.low.shape)
+    low = np.empty(cells.low.shape)
+    high = np.empty(cells.low.shape)
     for j, thresholds in enumerate(cells.thresholds):
         edges = np.concatenate([[-math.inf], thresholds, [math.inf]])
-        low[:, j], high[:, j] = edges[cells.low[:, j]], edges[cells.high[:, j]]
+        low[:, j] = edges[cells.low[:, j]]
+        high[:, j] = edges[cells.high[:, j]]
     return LeafTable(tree, low, high, cells.label)
 
 

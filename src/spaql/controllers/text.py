@@ -66,7 +66,8 @@ def rules_text(tree: Controller, digits: int | None = None, *, numbered: bool = 
 
 def _lines(tree: Controller, digits: int | None, *, numbered: bool) -> Iterator[str]:
     """Return the lines of all rules of a tree."""
-    leaves, rules = count(1), count(1)
+    leaves = count(1)
+    rules = count(1)
 
     def leaf(node: int) -> list[str]:
         remark = f"  # leaf {next(leaves)}" if numbered else ""
@@ -108,7 +109,8 @@ def limits_text(controller: Controller) -> Iterator[str]:
         first = controller.actions[int(controller.start[0]) - controller.frame.first]
         yield f"Before the first sample the action counts as {first}."
     for j in np.flatnonzero(controller.hysteresis).tolist():
-        margin, name = controller.hysteresis[j], controller.number_names(4)[j]
+        margin = controller.hysteresis[j]
+        name = controller.number_names(4)[j]
         yield f"Hysteresis: a leaf is left when {name} misses its condition by {margin:g} or more."
     yield f"A sample every {controller.sample_time:g} s."
     if controller.n_leaves == 1 and (names := law_names(controller)):
@@ -159,7 +161,8 @@ def _condition(
     """Return the condition on which the second of two scores is higher, as text."""
     if digits is not None:
         # Differences are easier to read, but have rounding errors of their own: exact text has both scores.
-        weights, constant = gain[1] - gain[0], offset[0] - offset[1]
+        weights = gain[1] - gain[0]
+        constant = offset[0] - offset[1]
         if weights.any() and weights[weights != 0.0][0] < 0.0:
             return f"{sum_text(-weights, names, digits)} < {number_text(float(-constant), digits)}"
         return f"{sum_text(weights, names, digits)} > {number_text(float(constant), digits)}"

@@ -169,7 +169,8 @@ def measure_control(problem: Problem, observations: list[Floats], actions: list[
     )
     tracking = []
     for name, goal in problem.setpoints.items():
-        i, j = names.index(name), names.index(goal)
+        i = names.index(name)
+        j = names.index(goal)
         found = [
             step_response(signal, setpoint, time_step=time_step, noise=noise.get(name, 0.0))
             for rows in observations
@@ -180,7 +181,8 @@ def measure_control(problem: Problem, observations: list[Floats], actions: list[
     if isinstance(space, Discrete):
         moved = [actuator("action", [rows[:, 0] for rows in actions], None, time_step)]
     else:
-        low, high = space.low.ravel().tolist(), space.high.ravel().tolist()
+        low = space.low.ravel().tolist()
+        high = space.high.ravel().tolist()
         named = action_names(space, problem.actions.names)
         moved = [
             actuator(name, [rows[:, k] for rows in actions], (low[k], high[k]), time_step)
@@ -257,7 +259,8 @@ def evaluate_control(
         played = fresh_episodes(policy, problem, episodes, seed, deterministic=deterministic)
     else:
         played = evaluation
-    seen, done = watched.episodes(evaluation.lengths), watched.episodes_of_actions(evaluation.lengths)
+    seen = watched.episodes(evaluation.lengths)
+    done = watched.episodes_of_actions(evaluation.lengths)
     return played, measure_control(problem, seen, done)
 
 

@@ -92,7 +92,8 @@ def tracking_cells(rows: Sequence[Judged], index: int) -> Rows:
     """Return how well controllers follow one set-point."""
     found = []
     for row in rows:
-        one, time = row.control.tracking[index], row.control.time_unit
+        one = row.control.tracking[index]
+        time = row.control.time_unit
         found.append(
             {
                 "controller": row.name,
@@ -113,7 +114,8 @@ def step_test_cells(rows: Sequence[Judged], index: int) -> Rows:
     found = []
     for row in rows:
         assert row.response is not None
-        one, unit = row.response.steps[index], row.control.tracking[index].unit
+        one = row.response.steps[index]
+        unit = row.control.tracking[index].unit
         interaction = _value(row.response.interactions[index], unit)
         found.append(
             {

@@ -55,7 +55,8 @@ def policy_and_problem(agent: Playable, env: EnvironmentLike | None) -> tuple[Po
 
 def _check_spaces(policy: Policy, problem: Problem) -> None:
     """Raise unless a policy can be played in an environment that was not made for it."""
-    seen, done = problem.states.space, problem.actions.space
+    seen = problem.states.space
+    done = problem.actions.space
     if gymnasium.spaces.flatdim(policy.observation_space) != gymnasium.spaces.flatdim(seen):
         differ = f"observes {policy.observation_space}, and {problem.name} has {seen}"
     elif type(policy.action_space) is not type(done) or policy.action_space.shape != done.shape:

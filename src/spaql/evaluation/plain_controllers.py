@@ -118,7 +118,9 @@ def is_rising(agent: Agent) -> bool:
     fifth = len(returns) // 5
     if fifth < 2:
         return False
-    first, before, last = returns[:fifth].mean(), returns[-2 * fifth : -fifth].mean(), returns[-fifth:].mean()
+    first = returns[:fifth].mean()
+    before = returns[-2 * fifth : -fifth].mean()
+    last = returns[-fifth:].mean()
     return bool(last - before > _RISING * abs(last - first))
 
 

@@ -74,7 +74,8 @@ def size_curve(
     >>> curve[0].tree.n_leaves, curve[-1].agreement
     (2, 1.0)
     """
-    episodes, rounds = whole_number("episodes", episodes, least=1), whole_number("rounds", rounds, least=1)
+    episodes = whole_number("episodes", episodes, least=1)
+    rounds = whole_number("rounds", rounds, least=1)
     policy, problem = policy_and_problem(agent, env)
     exact = controller_of(policy, minimise=policy.draws or policy is not agent)
     tried, visited = _try(exact, problem, episodes, rounds, seed)

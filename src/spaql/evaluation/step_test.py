@@ -165,7 +165,8 @@ def step_plan(problem: Problem, *, horizon: int | None = None) -> StepPlan:
     part = horizon or problem.horizon
     pairs = problem.setpoint_places
     quiet, load, loaded = _quiet(problem, plant)
-    starts, places = _starts(quiet), state_places(quiet, [j for _, j in pairs])
+    starts = _starts(quiet)
+    places = state_places(quiet, [j for _, j in pairs])
     ends = np.quantile(starts[:, places], [_SHARE, 1 - _SHARE], axis=0)
     ranges = np.array(list(quiet.observations.values()), np.float64)[[j for _, j in pairs]]
     fixed = (ends[0] == ends[1]) & np.isfinite(ranges).all(axis=1)
@@ -185,7 +186,8 @@ def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
     """Return the plant without noise, at its nominal values, with one load; the load and what it is on."""
     actions = list(plant.actions)
     low, high = action_range(problem.actions.space)
-    name, size = actions[0], _USUAL_LOAD * float(high[0] - low[0])
+    name = actions[0]
+    size = _USUAL_LOAD * float(high[0] - low[0])
     if plant.disturbance:
         name = min(plant.disturbance, key=lambda one: one not in plant.actions)  # an action, if there is one
         size = plant.disturbance[name].size
@@ -227,7 +229,8 @@ def has_step_test(problem: Problem) -> bool:
 
 
 def _starts(plant: Dynamics) -> Floats:
-    start, rng = plant.nominal_functions[0], np.random.default_rng(0)
+    start = plant.nominal_functions[0]
+    rng = np.random.default_rng(0)
     return np.array([start(rng) for _ in range(_STARTS)])
 
 
@@ -259,7 +262,9 @@ def _play(plan: StepPlan, policy: Policy) -> tuple[Floats, Floats]:
 
 def _measured(signals: Floats, actions: Floats, plan: StepPlan, time_step: float) -> Response:
     parts = np.split(signals, plan.begins)
-    steps, interactions, errors = [], [], []
+    steps = []
+    interactions = []
+    errors = []
     for j, goal in enumerate(plan.after.tolist()):
         steps.append(step_response(parts[1 + j][:, j], goal, time_step=time_step))
         others = [part[:, j] for k, part in enumerate(parts[1:-1]) if k != j]

@@ -111,7 +111,8 @@ def sample_starts(bench: Bench, n: int, sampling: Sampling = "sobol", seed: int 
     [[1.0, -0.5], [1.0, 0.5], [3.0, -0.5], [3.0, 0.5]]
     """
     n = whole_number("The number of starts", n, least=1)
-    low, high = bench.low, bench.high
+    low = bench.low
+    high = bench.high
     if not (np.isfinite(low).all() and np.isfinite(high).all() and np.all(low <= high)):
         raise SettingError(
             "The region of starts needs two finite numbers for each range, the lower one first."
@@ -180,10 +181,13 @@ def stress(
             raise SettingError(
                 f"starts has the shape {states.shape}, and must be rows of {len(bench.region)} numbers."
             )
-    totals, lengths, success = np.empty(len(states)), np.empty(len(states), np.int64), []
+    totals = np.empty(len(states))
+    lengths = np.empty(len(states), np.int64)
+    success = []
     measured = {name: np.empty(len(states)) for name in MEASURES} if bench.signal is not None else {}
     for i, episode in enumerate(play(policy, problem, states, bench.set_state)):
-        totals[i], lengths[i] = episode.total, episode.length
+        totals[i] = episode.total
+        lengths[i] = episode.length
         if not np.isfinite(totals[i]):
             raise BadEnvironmentError(f"The rewards from start {states[i]} add up to {totals[i]}.")
         success.append(bool(bench.success.rule(episode)))
@@ -208,7 +212,8 @@ def bench_of(problem: Problem) -> Bench | None:
 
     For your own plants whose observation is the state, the region is the declared ranges.
     """
-    bench, plant = find_bench(problem), problem.dynamics
+    bench = find_bench(problem)
+    plant = problem.dynamics
     if bench is None and plant is not None and _declares_its_states(plant):
         bench = Bench(region=plant.observations)
     return bench
@@ -236,7 +241,8 @@ def _declares_its_states(plant: Dynamics) -> bool:
 
 
 def _measured(episode: Episode, bench: Bench, problem: Problem) -> Measures:
-    signal, space = bench.signal, problem.actions.space
+    signal = bench.signal
+    space = problem.actions.space
     assert signal is not None
     actions = episode.action_rows
     if isinstance(space, Discrete):
@@ -257,7 +263,8 @@ def _units(bench: Bench) -> dict[str, str]:
     """Return the unit of each measure; a step is the unit of time where the time step is not known."""
     assert bench.signal is not None
     time = "s" if bench.time_step else "steps"
-    signal, action = bench.signal.unit, bench.action_unit
+    signal = bench.signal.unit
+    action = bench.action_unit
     return {
         "settling_time": time,
         "overshoot": signal,

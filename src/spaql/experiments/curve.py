@@ -84,7 +84,8 @@ class LearningCurve:
         self._began = _now()
 
     def _episodes(self, policy: Policy, problem: Problem) -> Iterable[Episode]:
-        n, seed = self._run.fresh_episodes, self._run.agent_seed + 1
+        n = self._run.fresh_episodes
+        seed = self._run.agent_seed + 1
         if self._starts is None:
             self._starts = fresh_starts(problem, n, seed)
         if self._starts.size:

@@ -19,7 +19,8 @@ class SweepProgress:
     """Shows the progress of a sweep."""
 
     def __init__(self, runs: int, finished_before: int, *, show: bool) -> None:
-        self._runs, self._before = runs, finished_before
+        self._runs = runs
+        self._before = finished_before
         self._done = self._failed = self._interactions = 0
         self._began = self._reported = time.monotonic()
         self._show = show

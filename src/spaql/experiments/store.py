@@ -58,7 +58,8 @@ class RunStore:
         return [run for run in runs if not self.is_finished(run)]
 
     def _compare(self, run: Run, sibling: str) -> None:
-        there, asked = self.result(sibling)["run"], json.loads(json.dumps(run.as_data()))
+        there = self.result(sibling)["run"]
+        asked = json.loads(json.dumps(run.as_data()))
         for key in asked | there:
             if key != "seed" and there.get(key) != asked.get(key):
                 raise SettingError(
@@ -196,7 +197,8 @@ def read_history(folder: Path) -> dict[str, NDArray[np.float64]]:
 
 def _check_result(content: Mapping[str, Any]) -> None:
     """Refuse data that is not the result of a run, by a `ValueError`, `LookupError` or `TypeError`."""
-    run, result = content["run"], content["result"]
+    run = content["run"]
+    result = content["result"]
     if not isinstance(run["settings"], dict) or not isinstance(result, dict):
         raise ValueError("its settings or results are no table")
     budget = next((name for name in BUDGETS if run.get(name) is not None), BUDGETS[0])

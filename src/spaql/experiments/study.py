@@ -114,7 +114,8 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
     """
     common = {key: value for key, value in content.items() if key not in _STUDY}
     shared = {key: content[key] for key in ("root_seed", *BUDGETS, *_EVALUATED) if key in content}
-    varied, entries = content.get("grid", {}), content.get("runs", [])
+    varied = content.get("grid", {})
+    entries = content.get("runs", [])
     try:
         _check_shape(content, varied, entries)
         runs = grid(

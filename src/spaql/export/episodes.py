@@ -15,7 +15,8 @@ from spaql.kernels.controller import HIGH, LARGEST, LAST, LEAF, LOW, Floats
 from spaql.spaces import unbounded
 
 Bools = NDArray[np.bool_]
-_SIDE_BY_SIDE, _LENGTH = 1000, 1000
+_SIDE_BY_SIDE = 1000
+_LENGTH = 1000
 _RESETS, _BOUNDARIES, _SPECIAL = 0.01, 0.2, 0.03
 """Shares of the episodes in a sample: after a reset, near a boundary, and with a special value."""
 _BISECT_EVERY = 10
@@ -59,12 +60,15 @@ class _Play:
     """Episodes side by side, under construction."""
 
     def __init__(self, machine: Machine, rows: int, rng: np.random.Generator, manual: bool) -> None:
-        self._machine, self._rng, self._rows = machine, rng, rows
+        self._machine = machine
+        self._rng = rng
+        self._rows = rows
         self._fresh = machine.arrays.new_memories(rows)
         self._memory = self._fresh.copy()
         endless = unbounded(machine.controller.observation_space)
         low, high = bounds(machine.controller.observation_space)
-        self._low, self._high = np.where(endless, -10.0, low), np.where(endless, 10.0, high)
+        self._low = np.where(endless, -10.0, low)
+        self._high = np.where(endless, 10.0, high)
         self._seen = self._anywhere()
         # Some episodes are calm, so that integrals reach their limits, and some have no reset.
         self._moves = 10 ** rng.uniform(-2, 0, (rows, 1))
@@ -72,7 +76,10 @@ class _Play:
         self._operator = _Operator(machine, rows, rng) if manual else None
 
     def episodes(self, steps: int) -> Episodes:
-        inputs, commands, actions, states = [], [], [], []
+        inputs = []
+        commands = []
+        actions = []
+        states = []
         resets = self._rng.random((steps, self._rows)) < self._resets
         resets[0] = True
         counts: Counter[str] = Counter()
@@ -105,12 +112,14 @@ class _Play:
         return self._operator.commands(self._memory)
 
     def _anywhere(self) -> Floats:
-        middle, half = self._low / 2 + self._high / 2, self._high / 2 - self._low / 2
+        middle = self._low / 2 + self._high / 2
+        half = self._high / 2 - self._low / 2
         return middle + 1.05 * half * self._rng.uniform(-1, 1, (self._rows, len(middle)))
 
     def _wander(self) -> None:
         """Move some observations a little, and some anywhere; the others stay."""
-        rng, shape = self._rng, self._seen.shape
+        rng = self._rng
+        shape = self._seen.shape
         kind = np.where(rng.random((self._rows, 1)) < self._moves, rng.random(shape), 0.8)
         step = (self._high - self._low) * rng.normal(size=shape) * 10 ** rng.uniform(-4, -1, shape)
         self._seen = np.where(kind < 0.6, self._seen + step, self._seen)
@@ -134,8 +143,10 @@ class _Play:
         rows = np.flatnonzero(rng.random(self._rows) < _BOUNDARIES)
         if not len(rows):
             return 0
-        memory, column = self._memory[rows], rng.integers(given.shape[1], size=len(rows))
-        one, other = given[rows], given[rows]
+        memory = self._memory[rows]
+        column = rng.integers(given.shape[1], size=len(rows))
+        one = given[rows]
+        other = given[rows]
         place = np.arange(len(rows)), column
         other[place] = self._anywhere().astype(given.dtype)[rows, column]
         here = self._branch(one, memory)
@@ -144,7 +155,8 @@ class _Play:
             middle = one.copy()
             middle[place] = one[place] / 2 + other[place] / 2
             same = (self._branch(middle, memory) == here).all(axis=1)
-            one[same], other[~same] = middle[same], middle[~same]
+            one[same] = middle[same]
+            other[~same] = middle[~same]
         sides = np.where(rng.random((len(rows), 1)) < 0.5, one, other)
         given[rows[found]] = sides[found]
         return int(found.sum())
@@ -156,7 +168,8 @@ class _Play:
         done, wish, _ = self._machine.sample(given, after)
         if self._machine.discrete:
             return np.hstack([after[:, [LEAF]], done])
-        last, target = after[:, LAST : LAST + width], after[:, LAST + width : LAST + 2 * width]
+        last = after[:, LAST : LAST + width]
+        target = after[:, LAST + width : LAST + 2 * width]
         parts = [after[:, [LEAF]], np.sign(np.nan_to_num(wish - target)), (last == target).astype(np.float64)]
         return np.concatenate(parts, axis=1)
 
@@ -165,7 +178,8 @@ class _Operator:
     """Switches between manual and automatic mode in many episodes, and applies other actions at random."""
 
     def __init__(self, machine: Machine, rows: int, rng: np.random.Generator) -> None:
-        self._machine, self._rng = machine, rng
+        self._machine = machine
+        self._rng = rng
         low, high = machine.arrays.arrays.limit[[LOW, HIGH]]
         self._low, self._high = np.maximum(low, -10.0), np.minimum(high, 10.0)
         # Some episodes stay in automatic mode.
@@ -191,7 +205,9 @@ class _Operator:
 
     def _anywhere(self, rows: int) -> Floats:
         """Return actions within and somewhat beyond their range, and some special values."""
-        rng, shape = self._rng, (rows, len(self._low))
-        middle, half = self._low / 2 + self._high / 2, self._high / 2 - self._low / 2
+        rng = self._rng
+        shape = (rows, len(self._low))
+        middle = self._low / 2 + self._high / 2
+        half = self._high / 2 - self._low / 2
         drawn = middle + 1.3 * half * rng.uniform(-1, 1, shape)
         return np.where(rng.random(shape) < 0.03, rng.choice(_COMMANDS, shape), drawn)

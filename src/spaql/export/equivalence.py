@@ -120,7 +120,8 @@ def check_equivalence(
         counts.update(part.counts)
         if trace is not None:
             trace.watch(part)
-    controller, guard = machine.controller, machine.limits
+    controller = machine.controller
+    guard = machine.limits
     return Equivalence(
         target=target.name,
         number=machine.number.name,

@@ -116,9 +116,11 @@ class Machine:
         What is remembered must be finite: without memory readings may be infinite.
         """
         n = len(self.observations)
-        low, high = ((-math.inf,) * n, (math.inf,) * n)
+        low = (-math.inf,) * n
+        high = (math.inf,) * n
         if self.limits is not None:
-            low, high = self.limits.low, self.limits.high
+            low = self.limits.low
+            high = self.limits.high
         most = LARGEST if self.remembers else math.inf
         return [(max(a, -most), min(b, most)) for a, b in zip(low, high, strict=True)]
 
@@ -254,7 +256,9 @@ class Machine:
             actions, _, valid = self.sample(inputs, memory)
             return actions, valid
         by_hand, applied = np.hsplit(commands.astype(np.float64), 2)
-        manual, track, valid = by_hand[:, 0] > 0, applied[:, 0] > 0, self.valid(inputs)
+        manual = by_hand[:, 0] > 0
+        track = applied[:, 0] > 0
+        valid = self.valid(inputs)
         actions = np.empty((len(inputs), len(self.actions)))
 
         def in_rows(rows: NDArray[np.bool_], take: Callable[[Floats], Any]) -> Any:
@@ -265,7 +269,8 @@ class Machine:
 
         in_rows(track, partial(self.tracking.track, applied[track, 1:]))
         actions[~manual] = in_rows(~manual, lambda part: self.sample(inputs[~manual], part)[0])
-        seen, blind = manual & valid, manual & ~valid
+        seen = manual & valid
+        blind = manual & ~valid
         batch = inputs[seen].astype(np.float64)
         actions[seen] = in_rows(seen, partial(self.tracking.manual, batch, by_hand[seen, 1:]))
         actions[blind] = in_rows(blind, partial(self.tracking.hold, by_hand[blind, 1:]))
@@ -375,7 +380,8 @@ def limits(space: Box | Discrete, tolerance: float = TOLERANCE) -> tuple[Floats,
     (array([-1.2,  0. , -inf]), array([1.2, inf, inf]))
     """
     low, high = bounds(space)
-    low, high = np.where(low < -_ENDLESS, -np.inf, low), np.where(high > _ENDLESS, np.inf, high)
+    low = np.where(low < -_ENDLESS, -np.inf, low)
+    high = np.where(high > _ENDLESS, np.inf, high)
     if isinstance(space, Discrete):
         return low, high
     reach = high - low
@@ -388,7 +394,8 @@ def _checked_action(controller: Controller, given: float | str | Sequence[float]
     space = controller.action_space
     if isinstance(space, Discrete):
         return (float(controller.action_number(given)),)
-    low, high = space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
+    low = space.low.astype(np.float64).ravel()
+    high = space.high.astype(np.float64).ravel()
     safe = np.empty(0) if isinstance(given, str) else np.asarray(given, np.float64).ravel()
     played = safe.astype(space.dtype)  # the type of the bounds: 0.7 is above the nearest float32
     if len(safe) != len(low) or not np.all((low <= played) & (played <= high) & np.isfinite(safe)):

@@ -68,7 +68,8 @@ class Regions:
 
     def centres(self, rng: np.random.Generator) -> tuple[Regions, Doubles]:
         """Return the regions in which a point is found, and these points."""
-        points, missing = np.zeros((len(self), self.tree.dims)), np.arange(len(self))
+        points = np.zeros((len(self), self.tree.dims))
+        missing = np.arange(len(self))
         for start in range(_STARTS):
             part = self.part(missing)
             starts = np.full(len(part), start)
@@ -82,7 +83,8 @@ class Regions:
 
     def start(self, starts: Rows, rng: np.random.Generator) -> Doubles:
         """Return a point in the box of each region: its centre for the start 0, random ones for others."""
-        low, high = self.low[:, : self.tree.dims], self.high[:, : self.tree.dims]
+        low = self.low[:, : self.tree.dims]
+        high = self.high[:, : self.tree.dims]
         first = np.where(np.isfinite(low), low, np.minimum(self.center - self.spread, high - self.spread))
         last = np.where(np.isfinite(high), high, np.maximum(self.center + self.spread, first + self.spread))
         share = np.where(starts[:, np.newaxis] > 0, rng.random(first.shape), 0.5)
@@ -123,7 +125,8 @@ class _Boundaries:
 
     def bounds(self) -> list[_Bound]:
         """Return the bounds of all sums, the boundary itself last."""
-        rows, equal = np.arange(len(self.regions)), self.offset[:, 1] - self.offset[:, 0]
+        rows = np.arange(len(self.regions))
+        equal = self.offset[:, 1] - self.offset[:, 0]
         found = _sums(self.regions)
         for i, least in enumerate(self.least.T):
             where = np.flatnonzero(np.isfinite(least))
@@ -136,12 +139,15 @@ def cut_points(regions: Regions, numbers: range, rng: np.random.Generator) -> It
     tree = regions.tree
     ends = [(*_thresholds(regions, j, upper), j, upper) for j in numbers for upper in (False, True)]
     part = regions.part(np.concatenate([np.empty(0, np.int64), *(where for where, *_ in ends)]))
-    gain, offset = np.zeros((len(part), 2, tree.dims)), np.zeros((len(part), 2))
-    low, high = part.low.copy(), part.high.copy()
+    gain = np.zeros((len(part), 2, tree.dims))
+    offset = np.zeros((len(part), 2))
+    low = part.low.copy()
+    high = part.high.copy()
     begin = 0
     for where, cut, j, upper in ends:
         rows = slice(begin, begin + len(where))
-        gain[rows, 0], offset[rows, 1] = np.vstack([np.eye(tree.dims), tree.combinations])[j], cut
+        gain[rows, 0] = np.vstack([np.eye(tree.dims), tree.combinations])[j]
+        offset[rows, 1] = cut
         (high if upper else low)[rows, j] = np.inf if upper else -np.inf
         begin += len(where)
     free = replace(part, low=low, high=high)
@@ -170,15 +176,19 @@ def tie_points(regions: Regions, rng: np.random.Generator) -> Iterator[Doubles]:
     differ = (laws.gain[:, pairs[:, 0]] != laws.gain[:, pairs[:, 1]]).any(axis=2)
     differ &= np.isfinite(laws.offset)[:, pairs].all(axis=2)
     places, which = np.nonzero(differ[regions.row])
-    part, pair = regions.part(places), pairs[which]
+    part = regions.part(places)
+    pair = pairs[which]
     rows = np.arange(len(part))[:, np.newaxis]
-    gain, offset = laws.gain[part.row], laws.offset[part.row]
+    gain = laws.gain[part.row]
+    offset = laws.offset[part.row]
     # Where the two scores are equal, no other one may be higher.
-    weights, least = gain[rows, pair[:, :1]] - gain, offset - offset[rows, pair[:, :1]]
+    weights = gain[rows, pair[:, :1]] - gain
+    least = offset - offset[rows, pair[:, :1]]
     least[rows, pair] = -np.inf
     boundaries = _Boundaries(part, gain[rows, pair], offset[rows, pair], least, weights)
     for found, near in _points(boundaries, rng):
-        region, two = part.part(found), (near[_NEAR.index(0)], near[_NEAR.index(1)])
+        region = part.part(found)
+        two = (near[_NEAR.index(0)], near[_NEAR.index(1)])
         with np.errstate(invalid="ignore", over="ignore"):
             actions = [region.tree.computed(x, region.tree.new_memory(len(x))).action[:, 0] for x in two]
         kept = region.hold(two[0]) & region.hold(two[1]) & (actions[0] != actions[1])
@@ -198,14 +208,17 @@ def _points(boundaries: _Boundaries, rng: np.random.Generator) -> Iterator[tuple
 
 def _solved(boundaries: _Boundaries, starts: Rows, rng: np.random.Generator) -> tuple[Rows, Doubles]:
     """Return which boundaries were found, each from a start, and points on both sides of these."""
-    regions, weights = boundaries.regions, boundaries.gain[:, 0] - boundaries.gain[:, 1]
+    regions = boundaries.regions
+    weights = boundaries.gain[:, 0] - boundaries.gain[:, 1]
     used = weights != 0.0
-    x, scale = regions.start(starts, rng), regions.scale(starts)
+    x = regions.start(starts, rng)
+    scale = regions.scale(starts)
     chosen = np.where(used, rng.random(weights.shape), np.inf).argmin(axis=1)
     # A number about 0 has the finest steps, with which scores can be equal to the last bit. At every other
     # start one is held there while the others are moved; at the rest, the finest that results is solved for.
     held = (starts % 2 == 1) & (used.sum(axis=1) > 1)
-    rows, at = np.flatnonzero(held), chosen[held]
+    rows = np.flatnonzero(held)
+    at = chosen[held]
     scale[rows, at] = 0.0
     x[rows, at] = np.clip(0.0, regions.low[rows, at], regions.high[rows, at])
     x = _moved(regions, x, scale, boundaries.bounds())
@@ -218,7 +231,8 @@ def _sums(regions: Regions) -> list[_Bound]:
     """Return the bounds of the sums of each region."""
     bounds = []
     for k, weights in enumerate(regions.tree.combinations, regions.tree.dims):
-        low, high = regions.low[:, k], regions.high[:, k]
+        low = regions.low[:, k]
+        high = regions.high[:, k]
         rows = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
         bounds.append(_Bound(rows, np.tile(weights, (len(rows), 1)), low[rows], high[rows]))
     return bounds
@@ -229,7 +243,8 @@ def _moved(regions: Regions, x: Doubles, scale: Doubles, bounds: Sequence[_Bound
 
     At first they are moved well within the bounds, as far as there is room.
     """
-    low, high = regions.low[:, : regions.tree.dims], regions.high[:, : regions.tree.dims]
+    low = regions.low[:, : regions.tree.dims]
+    high = regions.high[:, : regions.tree.dims]
     x = np.clip(x, low, high)
     lengths = [np.abs(bound.weights * scale[bound.rows]).sum(axis=1) for bound in bounds]
     with np.errstate(all="ignore"):
@@ -242,8 +257,11 @@ def _moved(regions: Regions, x: Doubles, scale: Doubles, bounds: Sequence[_Bound
                 left = np.flatnonzero(np.abs(missing) > 1e-12 * length)
                 if not len(left):
                     continue
-                anything, rows, missing = True, bound.rows[left], missing[left, np.newaxis]
-                here, reach = x[rows], bound.weights[left] * scale[rows]
+                anything = True
+                rows = bound.rows[left]
+                missing = missing[left, np.newaxis]
+                here = x[rows]
+                reach = bound.weights[left] * scale[rows]
                 # A number at the end of its box can only move back.
                 open_ = np.where(reach * missing > 0.0, here < high[rows], here > low[rows])
                 reach = np.where(open_, reach, 0.0)
@@ -277,23 +295,28 @@ def _both_sides(
         both = scores(at(keys))
         return np.asarray(both[:, 0] < both[:, 1])
 
-    now, slope = scores(x), (gain[:, 0] - gain[:, 1])[rows, solved]
+    now = scores(x)
+    slope = (gain[:, 0] - gain[:, 1])[rows, solved]
     with np.errstate(all="ignore"):
         near = x[rows, solved] + (now[:, 1] - now[:, 0]) / slope
     last = _key(np.array([np.finfo(dtype).max], dtype))[0]
     center = np.clip(_key(number.inputs(np.where(np.isfinite(near), near, 0.0))), -last, last)
-    first, end, found = center.copy(), center.copy(), np.zeros(len(x), bool)
+    first = center.copy()
+    end = center.copy()
+    found = np.zeros(len(x), bool)
     for reach in 2 ** np.arange(0, 62, 3):
         lower = np.where(center < reach - last, -last, center - reach)
         upper = np.where(center > last - reach, last, center + reach)
         changes = ~found & (below(lower) != below(upper))
-        first, end = np.where(changes, lower, first), np.where(changes, upper, end)
+        first = np.where(changes, lower, first)
+        end = np.where(changes, upper, end)
         found |= changes
     side = below(first)
     while (end - first > 1).any():
         middle = first + (end - first) // 2
         same = below(middle) == side
-        first, end = np.where(same, middle, first), np.where(same, end, middle)
+        first = np.where(same, middle, first)
+        end = np.where(same, end, middle)
     points = np.stack([at(np.clip(first + step, -last, last)) for step in _NEAR])
     return np.flatnonzero(found), points[:, found]
 

@@ -141,13 +141,15 @@ class Syntax(ABC):
 
     def _chain(self, first: If, level: int) -> Iterator[str]:
         """Yield a condition with its alternatives, those that are conditions in the same chain."""
-        indent, further = "    " * level, False
+        indent = "    " * level
+        further = False
         rest: tuple[Statement, ...] = (first,)
         while len(rest) == 1 and isinstance(rest[0], If):
             chained = rest[0]
             yield indent + self.opening(self.condition(chained.condition), further=further)
             yield from self.lines(chained.then, level + 1)
-            rest, further = chained.otherwise, True
+            rest = chained.otherwise
+            further = True
         if rest:
             yield indent + self.otherwise
             yield from self.lines(rest, level + 1)

@@ -63,7 +63,8 @@ def comparison_points(machine: Machine, n: int, seed: int = 0) -> Iterator[tuple
 
 def _on_grid(machine: Machine) -> Controller:
     """Return the rules with thresholds of observations that are numbers of the machine."""
-    tree, number = machine.controller, machine.number
+    tree = machine.controller
+    number = machine.number
     if tree.features:
         return tree
     low, high = _all(number, tree.dims)
@@ -196,7 +197,8 @@ def boundary_points(tree: Controller, number: Number, ends: Ends | None = None) 
     If a threshold between two leaves is moved, one of these points changes sides.
     """
     for node, low, high in _boxes(tree, number, ends):
-        j, t = int(tree.feature[node]), float(tree.threshold[node])
+        j = int(tree.feature[node])
+        t = float(tree.threshold[node])
         if j < 0 or not low[j] < t <= high[j]:
             continue
         below = number.neighbour(j, t, upper=False)
@@ -215,7 +217,8 @@ def _meetings(
     while waiting:
         before, after, low, high = waiting.pop()
         side = before if tree.feature[before] >= 0 else after
-        k, t = int(tree.feature[side]), float(tree.threshold[side])
+        k = int(tree.feature[side])
+        t = float(tree.threshold[side])
         if k < 0:
             yield _middle(number, low, high)
             continue
@@ -245,7 +248,8 @@ def _boxes(tree: Controller, number: Number, ends: Ends | None) -> Iterator[tupl
     while waiting:
         node, low, high = waiting.pop()
         yield node, low, high
-        j, t = int(tree.feature[node]), float(tree.threshold[node])
+        j = int(tree.feature[node])
+        t = float(tree.threshold[node])
         if j < 0:
             continue
         if high[j] >= t:
@@ -294,7 +298,8 @@ def _range(tree: Controller) -> tuple[Doubles, Doubles]:
         cuts = _finite_cuts(tree, j)
         first, last = (cuts[0], cuts[-1]) if len(cuts) else (-1.0, 1.0)
         if not endless[j]:
-            first, last = min(first, low[j]), max(last, high[j])
+            first = min(first, low[j])
+            last = max(last, high[j])
         ranges.append((first / 2 + last / 2, max(last / 2 - first / 2, abs(first) * 1e-9, 1e-300)))
     center, spread = zip(*ranges, strict=True)
     return np.array(center), np.array(spread)
@@ -313,7 +318,9 @@ def random_points(tree: Controller, n: int, rng: np.random.Generator) -> Doubles
     kind = rng.integers(0, 4, (n, 1))
     columns = []
     for j in range(len(centers)):
-        cuts, center, spread = _finite_cuts(tree, j), centers[j], spreads[j]
+        cuts = _finite_cuts(tree, j)
+        center = centers[j]
+        spread = spreads[j]
         with np.errstate(over="ignore", invalid="ignore"):
             evenly = center + spread * rng.uniform(-1.05, 1.05, (2, n))
             beyond = center + spread * rng.standard_cauchy(n)

@@ -113,10 +113,12 @@ def angles(names: Sequence[str]) -> list[str]:
 def _limits(index: int, space: Box | Discrete, visited: Floats | None) -> tuple[float, float]:
     if isinstance(space, Discrete):
         return float(space.start) - 0.5, float(space.start + space.n) - 0.5
-    low, high = float(space.low[index]), float(space.high[index])
+    low = float(space.low[index])
+    high = float(space.high[index])
     if visited is None:
         return low, high
-    least, most = float(visited[:, index].min()), float(visited[:, index].max())
+    least = float(visited[:, index].min())
+    most = float(visited[:, index].max())
     if most - least >= _MOST * (high - low):
         return low, high
     room = _MARGIN * (most - least) or 1.0

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe and Ito's blue, lightened, and orange: they differ in brightness too.
-_SUCCEEDS, _FAILS = "#a6d4f2", "#D55E00"
+_SUCCEEDS = "#a6d4f2"
+_FAILS = "#D55E00"
 _RESETS = 200
 """Resets of an environment to find its initial states."""
 
@@ -83,7 +84,9 @@ def compute_basin(
     """
     policy, problem = policy_and_problem(agent, env)
     bench = bench or known_bench(problem)
-    names, low, high = list(bench.region), bench.low, bench.high
+    names = list(bench.region)
+    low = bench.low
+    high = bench.high
     x, y = axes or bench.axes
     if x == y or not {x, y} <= set(range(len(names))) or side < 1:
         raise SettingError(

@@ -71,7 +71,8 @@ def policy_card(
     seed
         Of all episodes.
     """
-    problem, fresh = source.problem, evaluate(source, episodes=episodes, seed=seed)
+    problem = source.problem
+    fresh = evaluate(source, episodes=episodes, seed=seed)
     exact = None if source.policy.time_variant else controller_of(source)
     parts = [
         _header(source),
@@ -161,7 +162,8 @@ def _numbers(source: Agent | Design, fresh: Evaluation, exact: Controller | None
 
 def _spaces(problem: Problem) -> str:
     """Return tables of the observations and the actions."""
-    seen, actions = problem.states.space, problem.actions.space
+    seen = problem.states.space
+    actions = problem.actions.space
     observed = observation_names(seen, problem.states.names)
     names = action_names(actions, problem.actions.names)
     rows = [{"it observes": name, **_ends(seen, j)} for j, name in enumerate(observed)]
@@ -242,7 +244,8 @@ def _plane(tree: Controller) -> tuple[str | int, str | int]:
     Of a sum, and of a switching law, all observations that it depends on count as tested. Those that are
     only parts of features come last.
     """
-    weight, waiting = np.zeros(tree.dims), [(0, 1.0)]
+    weight = np.zeros(tree.dims)
+    waiting = [(0, 1.0)]
     tested = np.concatenate([np.eye(tree.dims), tree.combinations]) != 0.0
     while waiting:
         node, share = waiting.pop()

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _AFTER = 20
 """Steps that are drawn after the one at which the statement is seen to be false."""
-_LINE, _BAND = "#0072B2", "#7fcfb4"
+_LINE = "#0072B2"
+_BAND = "#7fcfb4"
 _FAULT = "#D55E00"
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _POINTS = 2_000
 """The number of steps of the controller that are drawn, at most; clipped ones are all drawn."""
-_STEP, _CLIPPED = "#222222", "#d62728"
+_STEP = "#222222"
+_CLIPPED = "#d62728"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def compute_coverage(
     if agent.problem.log is None:
         raise SettingError("Coverage is that of a log, and this agent was not fitted to one.")
     seen = agent.coverage()
-    names, space = agent.problem.states.names, agent.problem.states.space
+    names = agent.problem.states.names
+    space = agent.problem.states.space
     both = np.concatenate([seen.logged, seen.visited])
     along_x, along_y = (
         find_axis(wanted, names, space, both, limits) for wanted, limits in ((x, x_limits), (y, y_limits))
@@ -99,7 +101,8 @@ def draw_coverage(record: CoverageRecord) -> Figure:
         cmap="Blues",
         norm=LogNorm(0.5, max(2, int(rows.max()))),
     )
-    at, clipped = np.array([record.at_x, record.at_y]), np.array(record.clipped, np.bool_)
+    at = np.array([record.at_x, record.at_y])
+    clipped = np.array(record.clipped, np.bool_)
     ax.scatter(at[0, ~clipped], at[1, ~clipped], s=2, color=_STEP, linewidths=0, rasterized=True)
     ax.scatter(at[0, clipped], at[1, clipped], s=8, color=_CLIPPED, linewidths=0, rasterized=True)
     mark_axes(ax, record.x, record.y)

@@ -114,7 +114,8 @@ def save_as(record: Record, path: str | os.PathLike[str]) -> None:
 
 
 def _rendered(record: Record, *formats: str) -> list[bytes]:
-    figure, files = draw(record), [io.BytesIO() for _ in formats]
+    figure = draw(record)
+    files = [io.BytesIO() for _ in formats]
     dpi = min(_PNG_DPI, _PNG_WIDTH / figure.get_figwidth())
     with styled():
         figure.draw_without_rendering()

@@ -110,7 +110,8 @@ def compute_learning_curves(
     [2]
     """
     groups = study_groups(RunStore(study))
-    panels, early = [], False
+    panels = []
+    early = False
     for problem in in_order(groups)[0]:
         own = [group for group in groups if group.problem == problem]
         if len(own) > _MOST:
@@ -175,7 +176,8 @@ def _points(folder: Path, result: dict[str, Any]) -> tuple[str, Floats, Floats]:
     if not whole.any():
         return "end", np.array([float(result["interactions"])]), np.array([float(result["fresh_return"])])
     table = {name: column[whole] for name, column in table.items()}
-    steps, returns = table["interactions"], table["mean_return"]
+    steps = table["interactions"]
+    returns = table["mean_return"]
     played = bool((steps == table["training_steps"]).all())
     parts = np.array_split(np.arange(len(steps)), min(len(steps), _ROWS))
     means = [np.array([column[part].mean() for part in parts]) for column in (steps, returns)]
@@ -246,7 +248,8 @@ def _draw_line(ax: Axes, line: Line, colour: str, offset: float) -> None:
     if line.end == 0:
         ax.axhline(line.fresh_mean, color=colour, linestyle=(0, (5, 3)), linewidth=1.0)
         return
-    mean, half = np.array(line.mean), np.array(line.ci95)
+    mean = np.array(line.mean)
+    half = np.array(line.ci95)
     ax.fill_between(line.interactions, mean - half, mean + half, color=colour, alpha=0.18, linewidth=0)
     ax.plot(line.interactions, mean, color=colour)
     ax.errorbar(

@@ -62,11 +62,9 @@ class LivePage:
     """
 
     def __init__(self) -> None:
-        self._page, self._version, self._status = (
-            _note("Nothing is learned yet."),
-            0,
-            "nothing is learned yet",
-        )
+        self._page = _note("Nothing is learned yet.")
+        self._version = 0
+        self._status = "nothing is learned yet"
         self._shown: Any = None
         self._next = self._asked = 0.0
         self._server = ThreadingHTTPServer((_HERE, 0), self._handler())
@@ -98,10 +96,13 @@ class LivePage:
             policy = agent.policy
             is_new = policy is not self._shown
             if is_new:
-                self._page, self._shown = self._made(agent), policy
+                self._page = self._made(agent)
+                self._shown = policy
         except SettingError as error:  # PlanTree has none within its budget
-            is_new, page = True, _note(f"There is no controller yet. {error}")
-            is_new, self._page = page != self._page, page
+            is_new = True
+            page = _note(f"There is no controller yet. {error}")
+            is_new = page != self._page
+            self._page = page
         self._version += is_new
         took = time.monotonic() - begun
         self._next = begun + _SHARE * max(took, 0.2)

@@ -114,7 +114,8 @@ def _draw_trail(ax: Axes, trail: Trail) -> None:
     for colour, width in (("white", 1.8), (_INK, 0.8)):
         for piece in trail.pieces:
             ax.plot(piece.x, piece.y, color=colour, linewidth=width, solid_joinstyle="round")
-    first, last = trail.pieces[0], trail.pieces[-1]
+    first = trail.pieces[0]
+    last = trail.pieces[-1]
     ax.plot(first.x[0], first.y[0], "o", color=_INK, markerfacecolor="white", markersize=5)
     ax.plot(
         last.x[-1],

@@ -190,7 +190,8 @@ def lay_out(
     averaged: bool = True,
 ) -> Plane:
     """Return the axes and the states of a map; without averaging there is one state, the median."""
-    names, visited = scene.observations, scene.visited
+    names = scene.observations
+    visited = scene.visited
     x, y = (
         find_axis(wanted, names, scene.axis_space, visited, ends)
         for wanted, ends in zip(axes, limits, strict=True)
@@ -243,7 +244,8 @@ def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) 
     note = [f"With {plane.fixed}."] if plane.fixed else []
     share: tuple[tuple[float, ...], ...] = ()
     choices: tuple[str, ...] = ()
-    label, subject = _LABELS.get(shows, ""), _SUBJECTS[shows]
+    label = _LABELS.get(shows, "")
+    subject = _SUBJECTS[shows]
     if shows != "action":
         values = _mean(plane, resolution, _ball_numbers(scene, shows))
         if shows == "value" and _is_at_the_clip(scene):
@@ -253,10 +255,13 @@ def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) 
                 "every state: it does not rank\nstates. Q − H is the mean reward of one "
                 "step plus a bonus that falls with visits."
             )
-        low, high = float(values.min()), float(values.max())
+        low = float(values.min())
+        high = float(values.max())
     elif isinstance(scene.action_space, Discrete):
         values, shares = _most_frequent(scene, plane, resolution)
-        choices, low, high = scene.actions, 0.0, float(len(scene.actions) - 1)
+        choices = scene.actions
+        low = 0.0
+        high = float(len(scene.actions) - 1)
         if len(plane.states) > 1:
             share = _rows(shares, resolution)
             note.append("The most frequent action; paler where it is less frequent.")

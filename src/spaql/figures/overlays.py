@@ -49,14 +49,17 @@ def compute_balls(
 
 def outlines(scene: Scene, plane: Plane) -> tuple[Outline, ...]:
     """Return the outlines of the balls that a plane cuts, each once."""
-    policy, i, j = partition_policy(scene.policy, "balls"), plane.x.index, plane.y.index
+    policy = partition_policy(scene.policy, "balls")
+    i = plane.x.index
+    j = plane.y.index
     if i is None or j is None:
         raise SettingError("Balls are rectangles over two observations: give those as axes, not an angle.")
     leaves = policy.partition.leaves(scene.step)
     at = np.minimum(policy.states.standardise(plane.states[0]), _FINEST)
     others = [k for k in range(len(at)) if k not in (i, j)]
     met = ((leaves.state_low <= at) & (at < leaves.state_high))[:, others].all(axis=1)
-    low, high = leaves.state_low[met], leaves.state_high[met]
+    low = leaves.state_low[met]
+    high = leaves.state_high[met]
     # The outermost balls contain all states beyond the cube.
     raw_low = np.where(low <= -1.0, -math.inf, policy.states.restore(low))
     raw_high = np.where(high >= 1.0, math.inf, policy.states.restore(high))

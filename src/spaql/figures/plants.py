@@ -77,7 +77,8 @@ def compute_plant(
     """
     if episodes < 2:
         raise SettingError("One episode is played by the controller, and one by random actions: give two.")
-    model, problem = agent.model, agent.problem
+    model = agent.model
+    problem = agent.problem
     half = episodes // 2
     played = record(agent.conclude(), problem, range(seed, seed + half))
     policy = RandomPolicy(problem.states, problem.actions)

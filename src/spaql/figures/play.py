@@ -151,7 +151,8 @@ def compute_play(source: Agent | Design, controller: Controller, *, seed: int = 
     axes = (turning, min(turning + 1, len(plant.names) - 1))
     if bench is not None and len(bench.region) == len(plant.names):
         axes = bench.axes
-        low, high = np.minimum(low, bench.low), np.maximum(high, bench.high)
+        low = np.minimum(low, bench.low)
+        high = np.maximum(high, bench.high)
     own = dynamics is not None and dynamics.id.startswith("spaql/")
     drawn = _DRAWN.get(dynamics.id.removeprefix("spaql/"), "") if own and dynamics is not None else ""
     horizon = min(problem.horizon, _MOST_STEPS)
@@ -162,7 +163,8 @@ def _plant(
     source: Agent | Design, controller: Controller, seed: int
 ) -> tuple[PagePlant, StepPlan | None, Floats, Floats]:
     """Return the plant of a page, the step test of one with set-points, and the ranges of its state."""
-    problem, dynamics = source.problem, source.problem.dynamics
+    problem = source.problem
+    dynamics = source.problem.dynamics
     refused = "The environment has no equations that are known"
     if dynamics is not None:
         plan = None
@@ -178,9 +180,11 @@ def _plant(
             visited = _visited(controller, problem, simulated.functions, plant)
             if plan is not None:
                 visited[:2, list(plan.places)] = plan.before, plan.after  # which are in the ranges too
-            low, high = visited.min(axis=0), visited.max(axis=0)
+            low = visited.min(axis=0)
+            high = visited.max(axis=0)
             room = _ROOM * np.where(high > low, high - low, np.maximum(1.0, np.abs(high)))
-            low, high = low - room, high + room
+            low = low - room
+            high = high + room
             turns = np.array(plant.angles)
             return plant, plan, np.where(turns, -np.pi, low), np.where(turns, np.pi, high)
     model = getattr(source, "model", None)
@@ -195,8 +199,10 @@ def _visited(controller: Controller, problem: Problem, functions: Functions, pla
     """Return states that a controller visits from the fixed starts, one per row."""
     _, step, observe = functions
     states = [tuple(row) for row in plant.starts.tolist()]
-    visited, listed = list(states), not isinstance(problem.actions.space, Box)
-    playing, going = controller.for_episodes(len(states)), [True] * len(states)
+    visited = list(states)
+    listed = not isinstance(problem.actions.space, Box)
+    playing = controller.for_episodes(len(states))
+    going = [True] * len(states)
     for t in range(min(problem.horizon, 200)):
         seen = np.array([observe(state) for state in states]).astype(np.float32)
         acted = np.asarray(playing.act(seen, np.full(len(seen), t), None), np.float64)

@@ -96,7 +96,9 @@ def quiet(dynamics: Dynamics, plan: StepPlan, seed: int) -> PagePlant:
     Each of the fixed starts has a load as the plant declares it. Raises `SettingError` if the equations
     cannot be traced.
     """
-    declared, rng, at = dynamics.disturbances, np.random.default_rng(seed), plan.load_place
+    declared = dynamics.disturbances
+    rng = np.random.default_rng(seed)
+    at = plan.load_place
     starts = np.array([plan.plant.functions[0](rng) for _ in range(_STARTS)])
     _, size, first, end = (declared.loads or ((0, 0.0, 0, 1),))[0]
     starts[:, at] = rng.integers(first, end, _STARTS)
@@ -134,7 +136,8 @@ def _traced_plant(dynamics: Dynamics, starts: Floats, note: str) -> PagePlant:
     if "unknown" in kinds and step.paths == 1:
         raise SettingError(f"The equations of {dynamics.id} are not known completely.")
     names, angles = _state_names(dynamics, starts[:, : dynamics.plant_dims])
-    inputs, draws = "...s, ...a", ""
+    inputs = "...s, ...a"
+    draws = ""
     if step.draws:  # a state ends with the key of its episode and its steps
         inputs += ", ...drawn(...s.slice(-2))"
         draws = _DRAWS.replace("DRAWS", str(step.draws))
@@ -177,10 +180,12 @@ def _state_names(dynamics: Dynamics, starts: Floats) -> tuple[tuple[str, ...], t
     observe = dynamics.nominal_functions[2]
     seen = np.array([observe(tuple(state)) for state in states.tolist()])
     observed = list(dynamics.observations)
-    names, angles = [], []
+    names = []
+    angles = []
     for j, column in enumerate(states.T):
         same = _column(seen, column)
-        cosine, sine = _column(seen, np.cos(column)), _column(seen, np.sin(column))
+        cosine = _column(seen, np.cos(column))
+        sine = _column(seen, np.sin(column))
         turns = same is None and cosine is not None and sine is not None
         angles.append(turns)
         if same is not None:

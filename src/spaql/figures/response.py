@@ -178,7 +178,8 @@ def draw_response(record: ResponseRecord) -> Figure:
 
 def _draw_panel(ax: Axes, panel: ResponsePanel, times: np.ndarray, record: ResponseRecord) -> None:
     for i, signal in enumerate(panel.signals):
-        colour, way = _COLOURS[i % len(_COLOURS)], "default" if panel.setpoint else "steps-post"
+        colour = _COLOURS[i % len(_COLOURS)]
+        way = "default" if panel.setpoint else "steps-post"
         width = 1.8 if i == 0 else 1.2
         ax.plot(times, signal, color=colour, linewidth=width, drawstyle=way, zorder=3 - 0.1 * i)
     if panel.setpoint:

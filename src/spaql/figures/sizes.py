@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BLUE, _RED = COLOURS["aql"], COLOURS["spaql"]
+_BLUE = COLOURS["aql"]
+_RED = COLOURS["spaql"]
 _NEAR = 1.3
 """Ratio of leaves of two trees below which there is no room for two labels side by side."""
 
@@ -70,7 +71,8 @@ def draw_sizes(record: SizesRecord) -> Figure:
     figure = new_figure(record.title, record.note, 4.4, width=7.2)
     ax = figure.subplots()
     ax.plot(record.leaves, record.mean, color=_BLUE, linewidth=0.8, alpha=0.5)
-    smaller, exact = slice(None, -1), slice(-1, None)
+    smaller = slice(None, -1)
+    exact = slice(-1, None)
     for part, colour, marker in ((smaller, _BLUE, "o"), (exact, _RED, "D")):
         ax.errorbar(
             record.leaves[part],
@@ -100,7 +102,8 @@ def draw_sizes(record: SizesRecord) -> Figure:
 def _label(ax: Axes, record: SizesRecord) -> None:
     """Write the agreement below each tree, or above it next to another, and which is the exact one."""
     places = zip(record.leaves, record.mean, record.ci95, record.agreement, strict=True)
-    before, above = 0, False
+    before = 0
+    above = False
     for i, (leaves, mean, half, agreement) in enumerate(places):
         last = i == len(record.leaves) - 1
         above = leaves < _NEAR * before and not above

@@ -127,7 +127,8 @@ def _text(tree: Controller, node: int, digits: int) -> str:
         name, unit = split_unit(tree.inputs[j])
     else:  # in a sum, the weights have units of their own
         short = [split_unit(name)[0] for name in tree.inputs]
-        name, unit = sum_text(tree.combinations[j - tree.dims], short, digits), ""
+        name = sum_text(tree.combinations[j - tree.dims], short, digits)
+        unit = ""
     threshold = number_text(float(tree.threshold[node]), digits).replace("-", "−")
     return f"{name}\n< {threshold} {unit}".rstrip()
 

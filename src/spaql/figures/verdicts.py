@@ -88,9 +88,11 @@ def compute_verdict(verdict: Verdict, axes: tuple[int, int] = (0, 1)) -> Verdict
             f"A map is over two different numbers of a state, 0 to {n - 1}: {', '.join(verdict.names)}."
         )
     others = [verdict.status.shape[j] // 2 if j not in axes else slice(None) for j in range(n)]
-    status, steps = verdict.status[tuple(others)], verdict.times[tuple(others)]
+    status = verdict.status[tuple(others)]
+    steps = verdict.times[tuple(others)]
     if x < y:
-        status, steps = status.T, steps.T
+        status = status.T
+        steps = steps.T
     fixed = [
         f"{verdict.names[j]} {(verdict.low[j] + verdict.high[j]) / 2:.4g}" for j in range(n) if j not in axes
     ]

@@ -31,8 +31,10 @@ def regulator(
     """
     inputs, states = model.shape
     actions = inputs - states
-    future, moved = np.zeros((states, states)), np.empty((states, inputs))
-    block, lower = np.empty((actions, actions)), np.empty((actions, actions))
+    future = np.zeros((states, states))
+    moved = np.empty((states, inputs))
+    block = np.empty((actions, actions))
+    lower = np.empty((actions, actions))
     for _ in range(steps):
         for i in range(states):
             for j in range(inputs):

@@ -110,7 +110,8 @@ class _LinkedCompiler(CompilerBase):
 class _LinkedImpl(CompileResultCacheImpl):
     def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
         code, descriptor, env, signature, objectmode, lifted, annotation, reload_init, envs = payload
-        library, result = _LinkedCode.load(target_context.codegen(), *code), cast(Any, CompileResult)
+        library = _LinkedCode.load(target_context.codegen(), *code)
+        result = cast(Any, CompileResult)
         return result(
             target_context=target_context,
             typing_context=target_context.typing_context,
@@ -206,7 +207,8 @@ def _call_from_kernels(compiled: Any, inner: Any) -> None:
     by others only. Nor is the second compilation repeated for every constant argument, as Numba would do. A
     kernel that Python has called is compiled already, and is used for both.
     """
-    dispatcher, plain = type(compiled), cast(Any, unliteral)
+    dispatcher = type(compiled)
+    plain = cast(Any, unliteral)
 
     def serves(types: tuple[Any, ...]) -> Any:
         return compiled if types in compiled.overloads else inner
@@ -219,7 +221,8 @@ def _call_from_kernels(compiled: Any, inner: Any) -> None:
     def overload(types: tuple[Any, ...]) -> Any:
         return dispatcher.get_overload(serves(types), types)
 
-    compiled.get_call_template, compiled.get_overload = call_template, overload
+    compiled.get_call_template = call_template
+    compiled.get_overload = overload
 
 
 def njit_no_inline(function: Function) -> Function:

@@ -14,12 +14,16 @@ def sorted_rows(values: NDArray[np.float64], count: int, order: NDArray[np.int64
     """
     for i in range(count):
         order[i] = i
-    source, target, width = 0, count, 1
+    source = 0
+    target = count
+    width = 1
     while width < count:
         first = 0
         while first < count:
-            middle, last = min(first + width, count), min(first + 2 * width, count)
-            left, right = first, middle
+            middle = min(first + width, count)
+            last = min(first + 2 * width, count)
+            left = first
+            right = middle
             for place in range(first, last):
                 take_left = right == last
                 if left < middle and not take_left:

@@ -46,10 +46,17 @@ def for_training(*, listed: bool) -> frozenset[str]:
 
 def _parts() -> tuple[Calls, Calls]:
     """Return a call of every kernel by name, in two parts of about equal compilation time."""
-    rng, flag = np.random.default_rng(0), np.zeros(1, np.bool_)
-    one, number, leaf, cube = np.zeros(1), np.zeros(1, np.int64), np.full(1, -1), np.zeros((1, 1, 1))
-    line, pair, column = np.zeros((1, 1)), np.zeros((1, 2)), np.zeros((2, 1))
-    seen, box = np.zeros((1, 1), np.bool_), np.zeros((1, 1), np.int64)
+    rng = np.random.default_rng(0)
+    flag = np.zeros(1, np.bool_)
+    one = np.zeros(1)
+    number = np.zeros(1, np.int64)
+    leaf = np.full(1, -1)
+    cube = np.zeros((1, 1, 1))
+    line = np.zeros((1, 1))
+    pair = np.zeros((1, 2))
+    column = np.zeros((2, 1))
+    seen = np.zeros((1, 1), np.bool_)
+    box = np.zeros((1, 1), np.int64)
     plant = plants.Plant(
         *(number, leaf, one, number, np.zeros((1, 2, 3)), line, cube, line, line, np.zeros(3)),
         *(leaf, one, number, one, np.zeros(0)),

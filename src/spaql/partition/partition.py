@@ -155,7 +155,8 @@ class Partition:
     def copy(self) -> Partition:
         """Return an independent copy without reserved capacity."""
         copy = object.__new__(Partition)
-        copy.state_dims, copy.trees = self.state_dims, self.trees
+        copy.state_dims = self.state_dims
+        copy.trees = self.trees
         used = self.n_balls
         copy.balls = Balls(
             self.balls.first_child[:used].copy(),
@@ -243,8 +244,11 @@ class Partition:
         children = parts << self.state_dims
         parent = np.repeat(np.arange(len(ball)), children)
         child = np.arange(len(parent)) - np.repeat(np.cumsum(children) - children, children)
-        orthant, part = child // parts[parent], child % parts[parent]
-        corner, low, size = corner[parent], low[parent], size[parent]
+        orthant = child // parts[parent]
+        part = child % parts[parent]
+        corner = corner[parent]
+        low = low[parent]
+        size = size[parent]
         for j in range(self.state_dims):
             upper = (orthant >> (self.state_dims - 1 - j)) & 1
             corner[:, j] += upper << (BITS - 1 - depth)
@@ -275,13 +279,15 @@ class Partition:
             ],
             np.int64,
         )
-        low, size = np.empty_like(fixed), np.empty_like(fixed)
+        low = np.empty_like(fixed)
+        size = np.empty_like(fixed)
         ball, depth = locate(self.balls, tree, self._state(state), fixed, low, size)
         return int(ball), int(depth), size
 
     def _check_sound(self) -> None:
         """Raise if a search in these arrays could fail or not terminate."""
-        balls, used = self.balls, len(self.balls.q)
+        balls = self.balls
+        used = len(self.balls.q)
         sound = (
             balls.first_child.shape == balls.q.shape == balls.visits.shape == (used,)
             and balls.counts.tolist() == [used, np.count_nonzero(balls.first_child < 0)]

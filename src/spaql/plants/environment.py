@@ -42,7 +42,8 @@ class PlantEnv(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
         """Take a step; termination is random where its predicted probability is neither 0 nor 1."""
-        model, space = self.model, self.model.observation_space
+        model = self.model
+        space = self.model.observation_space
         state = np.asarray(self.state, np.float64).reshape(1, -1)
         nexts, rewards, chances = predict_all(model.plant, state, model.inputs_of(action, 1))
         self.state = np.clip(nexts[0], space.low, space.high, dtype=np.float64)

@@ -60,7 +60,8 @@ def read_json(path: str | os.PathLike[str]) -> PlantModel:
 
 
 def _data(model: PlantModel) -> dict[str, Any]:
-    plant, dims = model.plant, model.dims
+    plant = model.plant
+    dims = model.dims
     return {
         "format": FORMAT,
         "version": VERSION,

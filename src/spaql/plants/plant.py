@@ -118,11 +118,13 @@ class PlantModel:
 
     def box(self, cell: int) -> tuple[Floats, Floats]:
         """Return the bounds `low <= observation < high` of a cell."""
-        low, high = np.full(self.dims, -np.inf), np.full(self.dims, np.inf)
+        low = np.full(self.dims, -np.inf)
+        high = np.full(self.dims, np.inf)
         node = int(np.flatnonzero(self.plant.cell == cell)[0])
         while node:
             parent, is_left = self._parents[node]
-            j, cut = self.plant.feature[parent], self.plant.threshold[parent]
+            j = self.plant.feature[parent]
+            cut = self.plant.threshold[parent]
             if is_left:
                 high[j] = min(high[j], cut)
             else:
@@ -188,13 +190,16 @@ class PlantModel:
 
     def _check(self) -> None:
         """Raise if the arrays do not form a plant, so that every prediction terminates."""
-        plant, dims, cells = self.plant, self.dims, self.n_cells
+        plant = self.plant
+        dims = self.dims
+        cells = self.n_cells
         check_tree(plant.feature, plant.threshold, plant.left, plant.right, dims)
         leaf = plant.feature < 0
         fits = plant.cell.shape == leaf.shape and leaf.sum() == cells
         if not fits or not np.array_equal(np.sort(plant.cell[leaf]), np.arange(cells)):
             raise SettingError("The cells of the plant do not match the leaves of its tree.")
-        outputs, inputs = dims + 1, len(self.inputs)
+        outputs = dims + 1
+        inputs = len(self.inputs)
         score = 1 + dims + dims * (dims + 1) // 2
         shapes = {
             "law": (cells, outputs, 1 + dims + inputs),

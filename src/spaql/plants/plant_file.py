@@ -60,7 +60,8 @@ def _kind(name: str) -> type[np.generic]:
 
 def plant_from(document: Document, make: Callable[..., PlantModel]) -> PlantModel:
     """Return the plant of a document; raises `ArchiveError` if it does not hold one."""
-    data, arrays = document.data, document.arrays
+    data = document.data
+    arrays = document.arrays
     with reading("plant"):
         observations, actions = spaces_of(data)
         parts = document.part("plant.")

@@ -120,10 +120,12 @@ def _ahead_in(model: PlantModel, episode: Episode, n: int) -> tuple[Floats, Floa
     if count < 1:
         nothing = np.zeros((0, model.dims + 1))
         return nothing, nothing
-    state, rewards = episode.observations[:count], np.zeros(count)
+    state = episode.observations[:count]
+    rewards = np.zeros(count)
     for i in range(n):
         predicted = model.predict(state, episode.actions[i : i + count])
-        state, rewards = predicted.observations, rewards + predicted.rewards
+        state = predicted.observations
+        rewards = rewards + predicted.rewards
     summed = np.cumsum(np.append(0.0, episode.rewards))
     real = np.column_stack([episode.observations[n:], summed[n:] - summed[:-n]])
     return np.column_stack([state, rewards]), real

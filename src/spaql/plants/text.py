@@ -48,7 +48,8 @@ def text(model: PlantModel, digits: int | None = 3) -> str:
     def cell(node: int) -> list[str]:
         return law_lines(model, int(plant.cell[node]), digits)
 
-    size, steps = counted(model.n_cells, "cell"), counted(model.steps, "step")
+    size = counted(model.n_cells, "cell")
+    steps = counted(model.steps, "step")
     lines = [f"# {model.name}: {size}, learned from {steps}"]
     lines += rule_lines(plant, model.observations, digits, cell)
     return "\n".join([*lines, "", *end_lines(model, digits)])

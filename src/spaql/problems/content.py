@@ -152,7 +152,8 @@ class _Walk:
 
     def _take(self, name: str, meant: Any) -> str:
         """Return the name, with a number if it stands for something else already."""
-        taken, n = name, 1
+        taken = name
+        n = 1
         while (other := self._taken.setdefault(taken, meant)) is not meant and not _same(other, meant):
             n += 1
             taken = f"{name}#{n}"
@@ -166,7 +167,8 @@ class _Walk:
             self.numba_cached.append(value)
 
     def _function(self, name: str, function: types.FunctionType) -> Any:
-        scope, module = function.__globals__, _module_of(function)
+        scope = function.__globals__
+        module = _module_of(function)
         names = sorted(_names_in(function.__code__))
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         found = [(cell, f"{name}.{cell}", _contents(content)) for cell, content in cells]
@@ -265,7 +267,8 @@ class _Walk:
 
     def _shipped_name(self, value: Any) -> str | None:
         """Return the full name of a function or class of a module that is followed by name."""
-        module, name = _module_of(value), getattr(value, "__qualname__", getattr(value, "__name__", None))
+        module = _module_of(value)
+        name = getattr(value, "__qualname__", getattr(value, "__name__", None))
         module = "numpy" if isinstance(value, np.ufunc) else module
         if not isinstance(name, str) or not isinstance(module, str) or not self._by_name(module):
             return None
@@ -405,7 +408,8 @@ def _contents(cell: types.CellType) -> Any:
 
 
 def _defaulted(function: types.FunctionType) -> tuple[str, ...]:
-    code, n = function.__code__, len(function.__defaults__ or ())
+    code = function.__code__
+    n = len(function.__defaults__ or ())
     return code.co_varnames[code.co_argcount - n : code.co_argcount]
 
 

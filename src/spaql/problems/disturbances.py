@@ -330,15 +330,22 @@ def copy_common(
 def _start(declared: Disturbances, start: Callable[..., Any], more_dims: int) -> Callable[..., Any]:
     """Draw, in this order, the state of the plant, loads, gains, dead time, parameters and the key."""
     at = _places(declared, 0)
-    loads, n_loads = declared.loads or ((0, 0.0, 0, 1),), len(declared.loads)
-    ranges, n_ranges = declared.parameters or ((0.0, 0.0),), at.key - at.parameters
+    loads = declared.loads or ((0, 0.0, 0, 1),)
+    n_loads = len(declared.loads)
+    ranges = declared.parameters or ((0.0, 0.0),)
+    n_ranges = at.key - at.parameters
     resting = tuple(min(max(0.0, a), b) for a, b in zip(declared.low, declared.high, strict=True)) or (0.0,)
     n, spread, (least, most) = len(resting), declared.gain, declared.delay
     blank = (0.0,) * more_dims
-    at_gains, at_delay, at_loads, at_parameters, at_key = at.gains, at.delay, at.loads, at.parameters, at.key
+    at_gains = at.gains
+    at_delay = at.delay
+    at_loads = at.loads
+    at_parameters = at.parameters
+    at_key = at.key
 
     def disturbed_start(rng: np.random.Generator) -> Any:
-        plain, more = start(rng), blank
+        plain = start(rng)
+        more = blank
         for j in range(at_gains):
             more = with_number(more, j, resting[j % n])
         for j in range(n_loads):
@@ -357,7 +364,10 @@ def _start(declared: Disturbances, start: Callable[..., Any], more_dims: int) ->
 
 def _call(declared: Disturbances, step: Callable[..., Any], at: _Places) -> Callable[..., Any]:
     """Return a function of an extended state that calls `step` with all that it takes."""
-    n_plain, first, end, key = at.line, at.parameters, at.key, at.key
+    n_plain = at.line
+    first = at.parameters
+    end = at.key
+    key = at.key
     constants = tuple(low for low, _ in declared.parameters)
 
     def drawn(state: Any) -> Any:
@@ -422,16 +432,25 @@ def _with_state_loads(declared: Disturbances, call: Callable[..., Any], at: _Pla
 
 def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
     """Return a step for actions with a range; the action is left as it was given."""
-    low, high, rate = declared.low, declared.high, declared.rate
+    low = declared.low
+    high = declared.high
+    rate = declared.rate
     n, n_loads, (_, most), blank = len(low), declared.action_loads, declared.delay, (0.0,) * len(low)
     loads = tuple(number for number, *_ in declared.loads[:n_loads]) or (0,)
-    limited, has_gain, draws_delay = declared.limits_rate, at.delay > at.gains, at.loads > at.delay
-    n_plain, at_gains, at_delay, at_loads, count = at.line, at.gains, at.delay, at.loads, at.count
+    limited = declared.limits_rate
+    has_gain = at.delay > at.gains
+    draws_delay = at.loads > at.delay
+    n_plain = at.line
+    at_gains = at.gains
+    at_delay = at.delay
+    at_loads = at.loads
+    count = at.count
     n_line = at_gains - n_plain
     n_before = at.end - at.before
 
     def disturbed_step(state: Any, action: Any) -> Any:
-        given, sent = blank, blank
+        given = blank
+        sent = blank
         for j in range(n):
             given = with_number(given, j, action[j])
             x = min(max(action[j], low[j]), high[j])
@@ -459,7 +478,10 @@ def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Call
 def _listed_step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
     """Return a step for discrete actions; before the first one has passed the dead time, it is the first."""
     (_, most), draws_delay = declared.delay, at.loads > at.delay
-    n_plain, at_gains, at_delay, count = at.line, at.gains, at.delay, at.count
+    n_plain = at.line
+    at_gains = at.gains
+    at_delay = at.delay
+    count = at.count
     n_line = at_gains - n_plain
     n_before = at.end - at.before
 
@@ -479,7 +501,8 @@ def _with_action_noise(declared: Disturbances, step: Callable[..., Any], at: _Pl
     if not any(noise):
         return step
     inner = callable_by_kernels(step)
-    key, count = at.key, at.count
+    key = at.key
+    count = at.count
     n = len(noise)
     n_seen = len(declared.noise)  # the first draws of a step are those of its observation
     blank = (0.0,) * n
@@ -505,8 +528,11 @@ def _with_action_noise(declared: Disturbances, step: Callable[..., Any], at: _Pl
 
 
 def _observe(declared: Disturbances, observe: Callable[..., Any], at: _Places) -> Callable[..., Any]:
-    std, most = declared.noise, declared.most_noise
-    n, n_plain, key = len(std), at.line, at.key
+    std = declared.noise
+    most = declared.most_noise
+    n = len(std)
+    n_plain = at.line
+    key = at.key
     before = at.before
 
     def observe_now(state: Any) -> Any:
@@ -520,7 +546,8 @@ def _observe(declared: Disturbances, observe: Callable[..., Any], at: _Places) -
     plain_observe = callable_by_kernels(observe_late if declared.late_observations else observe_now)
 
     def noisy_observe(state: Any) -> Any:
-        seen, now = plain_observe(state), step_key(state[key], state[key + 1])
+        seen = plain_observe(state)
+        now = step_key(state[key], state[key + 1])
         for j in range(n):
             if std[j] > 0.0:
                 noise = std[j] * normal_at(now, j)

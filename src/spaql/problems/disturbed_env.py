@@ -73,7 +73,8 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             disturbance=disturbance,
         )
         super().__init__(env)
-        seen, done = env.observation_space, env.action_space
+        seen = env.observation_space
+        done = env.action_space
         if len(done.shape or ()) > 1:
             raise UnsupportedSpaceError(f"Disturbances need simple actions, not {done}.")
         self._observations = _ranges(seen)
@@ -100,9 +101,11 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         observation, info = super().reset(seed=seed, options=options)
         if seed is not None:
             self._generator = np.random.default_rng([seed, 3])
-        declared, rng = self._declared, self._generator
+        declared = self._declared
+        rng = self._generator
         self._loads = [(j, rng.uniform(-size, size), rng.integers(a, b)) for j, size, a, b in declared.loads]
-        low, high = np.array(declared.low), np.array(declared.high)
+        low = np.array(declared.low)
+        high = np.array(declared.high)
         self._gains = rng.uniform(1.0 - declared.gain, 1.0 + declared.gain, len(low))
         self._delay = int(rng.integers(declared.delay[0], declared.delay[1] + 1))
         resting = np.clip(np.zeros(len(low)), low, high) if declared.low else self.action_space.start  # type: ignore[attr-defined]

@@ -353,7 +353,8 @@ class Dynamics:
         """Refuse a plant of which something was changed in this process after it was compiled."""
         if not ENABLED or "_compiled_from" not in vars(self):
             return
-        before, now = self._compiled_from.parts, self.content.parts
+        before = self._compiled_from.parts
+        now = self.content.parts
         if other := sorted(name for name in {**before, **now} if before.get(name) != now.get(name)):
             raise SettingError(
                 f"{self.id} was compiled before a change of {', '.join(other)}: make the plant again, or "

@@ -213,11 +213,14 @@ def _begins(log: Log, ended: NDArray[np.bool_], horizon: int, notes: list[str]) 
             f"after {log.place(int(beyond[0]))}: a new episode begins there"
         )
         first[beyond + 1] = True
-    age, long = 0, 0
+    age = 0
+    long = 0
     for i in range(len(first)):
         age = 0 if first[i] else age + 1
         if age == horizon:
-            first[i], age, long = True, 0, long + 1
+            first[i] = True
+            age = 0
+            long = long + 1
     if long:
         notes.append(
             f"episodes longer than the horizon of {horizon:,} steps count as several: {long:,} more begin"
@@ -236,7 +239,8 @@ def _action_space(
         return _within(low, high)
     if extrapolate:
         raise SettingError("To extrapolate needs the range of the action, its lowest and highest value.")
-    taken, name = log.taken[:, 0], log.actions[0]
+    taken = log.taken[:, 0]
+    name = log.actions[0]
     whole = len(log.actions) == 1 and np.all((taken >= 0) & (taken % 1 == 0) & (taken < _MOST_LISTED))
     if not whole:
         raise SettingError(
@@ -264,7 +268,8 @@ def _range(log: Log, action_range: Sequence[float]) -> tuple[Floats, Floats]:
             f"action_range is {list(map(float, np.ravel(action_range)))}, and must be the lowest and the "
             "highest value of the action, or of each action in turn."
         )
-    low, high = ends[::2], ends[1::2]
+    low = ends[::2]
+    high = ends[1::2]
     outside = (log.taken < low - 1e-6 * (high - low)) | (log.taken > high + 1e-6 * (high - low))
     if outside.any():
         i, k = map(int, np.argwhere(outside)[0])

@@ -58,23 +58,28 @@ class Guard:
     def __init__(
         self, name: str, space: gymnasium.Space[Any], episode: str, names: tuple[str, ...] = ()
     ) -> None:
-        self.name, self.episode = name, episode
+        self.name = name
+        self.episode = episode
         self.shape = space.shape or ()
         self._type = np.dtype(space.dtype)
         whole = "iub" if self._type.kind in "iub" else _NUMBERS
         self.kinds = "iu" if isinstance(space, Discrete) else whole
         if isinstance(space, Discrete):
             first = float(space.start)
-            low, high = np.array([first]), np.array([first + float(space.n) - 1.0])
+            low = np.array([first])
+            high = np.array([first + float(space.n) - 1.0])
         else:
             assert isinstance(space, gymnasium.spaces.Box)
-            low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+            low = space.low.astype(np.float64)
+            high = space.high.astype(np.float64)
         self._bounds = low.ravel(), high.ravel()
         if not isinstance(space, Discrete):
             with np.errstate(all="ignore"):
                 margin = np.nan_to_num(MARGIN * (high - low), nan=np.inf, posinf=np.inf)
-                low, high = low - margin, high + margin
-        self._low, self._high = low.ravel(), high.ravel()
+                low = low - margin
+                high = high + margin
+        self._low = low.ravel()
+        self._high = high.ravel()
         self._names = observation_names(space, names)
         self._listed = isinstance(space, Discrete)
         self.begin(1)
@@ -220,10 +225,8 @@ class GuardedEnv:
         with guard.explained():
             result = self._env.step(action)
         reward = guard.check_reward(result[1])
-        terminated, truncated = (
-            guard.check_flag(result[2], "terminated"),
-            guard.check_flag(result[3], "truncated"),
-        )
+        terminated = guard.check_flag(result[2], "terminated")
+        truncated = guard.check_flag(result[3], "truncated")
         guard.check([result[0]], _RUNNING, np.array([terminated]))
         return result[0], reward, terminated, truncated
 
@@ -268,7 +271,9 @@ class GuardedVectorEnv:
     def __init__(
         self, env: VectorEnv[Any, Any, Any], guard: Guard, step_timeout: float | None = None
     ) -> None:
-        self._env, self.guard, self._step_timeout = env, guard, step_timeout
+        self._env = env
+        self.guard = guard
+        self._step_timeout = step_timeout
         self._everywhere = np.ones(env.num_envs, np.bool_)
         self._sound = True
         self.info: dict[str, Any] = {}
@@ -301,7 +306,8 @@ class GuardedVectorEnv:
             observations, given, terminated, truncated, self.info = result
             # Some environments return JAX arrays.
             rewards = np.asarray(given, np.float64).reshape(len(running))
-            terminated, truncated = np.asarray(terminated, np.bool_), np.asarray(truncated, np.bool_)
+            terminated = np.asarray(terminated, np.bool_)
+            truncated = np.asarray(truncated, np.bool_)
         bad = running & ~np.isfinite(rewards)
         if bad.any():
             row = int(np.flatnonzero(bad)[0])

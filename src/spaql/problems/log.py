@@ -107,7 +107,8 @@ def _read(
         if list(table.numbers) != names:
             raise SettingError(f"{table.name} has the columns {list(table.numbers)}, not {names}.")
     notes: list[str] = []
-    dims, last = len(observations), len(observations) + len(actions)
+    dims = len(observations)
+    last = len(observations) + len(actions)
     parts = [_transitions(table, names[:dims], names[dims:last], notes) for table in tables]
     times = [_times(table, names[last]) for table in tables] if time else None
     if times is not None:

@@ -24,7 +24,9 @@ def minari_columns(name: str) -> dict[str, Any]:
             f"The Minari dataset {name!r} cannot be read: {error} Is it on this machine? If not: minari "
             f"download {name}."
         ) from error
-    seen, done, labels = [], [], []
+    seen = []
+    done = []
+    labels = []
     for episode in dataset.iterate_episodes():
         observations, actions = (_numbers(name, one) for one in (episode.observations, episode.actions))
         seen.append(observations)
@@ -32,7 +34,8 @@ def minari_columns(name: str) -> dict[str, Any]:
         labels += [str(episode.id)] * len(observations)
     if not seen:
         raise SettingError(f"The Minari dataset {name!r} has no episodes.")
-    states, taken = np.concatenate(seen), np.concatenate(done)
+    states = np.concatenate(seen)
+    taken = np.concatenate(done)
     columns: dict[str, Any] = {"episode": labels}
     columns |= {f"obs{j}": column for j, column in enumerate(states.T)}
     alone = taken.shape[1] == 1

@@ -61,7 +61,8 @@ def perturbed(
     known(parameters, dynamics.parameters, "parameters", "parameter of the plant")
     least, most = dynamics.disturbances.delay
     if most > 0:
-        least, most = max(0, least - spread), most + spread
+        least = max(0, least - spread)
+        most = most + spread
     elif delay:
         raise SettingError(f"{dynamics.id} has no dead time to change: give the plant a delay first.")
     changes = {

@@ -311,7 +311,8 @@ def make_problem(
     step_timeout = None if step_timeout is None else real_number("step_timeout", step_timeout, above=0)
     if isinstance(env, str) and is_fmu(env) and (cost is not None or constraints):
         options = _fmu_options(options or {}, cost, constraints)
-        cost, constraints = None, ()
+        cost = None
+        constraints = ()
     source, preset = find_source(env, options)
     if preset is not None:
         horizon = preset.horizon if horizon is None else horizon
@@ -338,7 +339,8 @@ def make_problem(
         plant = environment_hash(probe) if source.dynamics is None else equations_hash(source.dynamics)
         if source.dynamics is not None:
             source.dynamics.refuse_if_changed()
-        seen, done = meaning.observations, meaning.actions
+        seen = meaning.observations
+        done = meaning.actions
         states = StandardStates.of(probe.observation_space, squash, samples, seen)
         actions = StandardActions.of(probe.action_space, levels, done)
         if observation_names is not None:
@@ -365,7 +367,8 @@ def make_problem(
             angles = [named.get(one, one) for one in meaning.angles if one in named or f"cos({one})" in names]
     sample_time = meaning.sample_time if sample_time is None else sample_time
     check_meaning(names, setpoints or {}, angles or (), sample_time)
-    dynamics, stage = source.dynamics if compiled and step_timeout is None else None, None
+    dynamics = source.dynamics if compiled and step_timeout is None else None
+    stage = None
     if cost is not None or constraints:
         declared = source.dynamics is not None and source.dynamics.stage_cost is not None
         if meaning.constraints or declared or _is_judged(probe):
@@ -436,7 +439,8 @@ def _random_observations(
     env = GuardedEnv(
         lambda: source.probe(horizon), guard, (probe.observation_space, probe.action_space), step_timeout
     )
-    rows, ended = [], True
+    rows = []
+    ended = True
     with closing(env):
         for step in range(SCALE_STEPS):
             if ended:

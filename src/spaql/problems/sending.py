@@ -21,7 +21,8 @@ def send(problem: Problem, instead: str) -> bytes:
 
     `instead` says in an error what else to do.
     """
-    plant, spec = problem.dynamics, None
+    plant = problem.dynamics
+    spec = None
     if plant is not None and problem.stage_cost is not None:  # made again there from the plant without it
         assert problem.env is not None
         plant = find_dynamics(problem.env)

@@ -115,7 +115,8 @@ def _stepped(plant: Dynamics, places: tuple[int, ...], begins: tuple[int, int]) 
     blank = (0.0,) * (2 + m)
 
     def start_with_step(rng: np.random.Generator) -> Any:
-        state, other = start(rng), start(rng)
+        state = start(rng)
+        other = start(rng)
         begin = float(rng.integers(first, end))
         more = with_number(blank, 0, begin if rng.random() < 0.5 else _NEVER)
         for j in range(m):

@@ -42,8 +42,10 @@ _Q = (
 
 def wrapped(x: str, setpoint: Expression, output: Expression) -> Iterator[Statement]:
     """Yield the statements of a wrapped error."""
-    half, turn = Number(3.141592653589793), Number(6.283185307179586)
-    above, below = Compare(">", Name(x), half), Compare("<", Name(x), Number(-3.141592653589793))
+    half = Number(3.141592653589793)
+    turn = Number(6.283185307179586)
+    above = Compare(">", Name(x), half)
+    below = Compare("<", Name(x), Number(-3.141592653589793))
     yield Assign(x, minus(setpoint, output))
     up = If(below, (Assign(x, plus(Name(x), turn)),))
     yield If(above, (Assign(x, minus(Name(x), turn)),), (up,))
@@ -52,11 +54,13 @@ def wrapped(x: str, setpoint: Expression, output: Expression) -> Iterator[Statem
 def arc_tangent(x: str, y: Expression, cosine: Expression) -> Iterator[Statement]:
     """Yield the statements of `spaql.kernels.controller.arc_tangent`."""
     a, b, t, z, p, q = (Name(name) for name in VARIABLES)
-    zero, one = Number(0.0), Number(1.0)
+    zero = Number(0.0)
+    one = Number(1.0)
     for name, value in (("angle_a", y), ("angle_b", cosine)):
         negative = Compare("<", value, zero)
         yield If(negative, (Assign(name, minus(zero, value)),), (Assign(name, value),))
-    steep, turned = Flag("angle_steep"), Flag("angle_turned")
+    steep = Flag("angle_steep")
+    turned = Flag("angle_turned")
     poly: list[Statement] = [Assign("angle_z", times(t, t)), Assign("angle_p", Number(_P[0]))]
     poly += [Assign("angle_p", plus(times(p, z), Number(c))) for c in _P[1:]]
     poly += [Assign("angle_q", plus(z, Number(_Q[0])))]

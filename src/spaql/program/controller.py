@@ -47,7 +47,9 @@ class _Writer:
         self._features = Features(spec, self._rules.gains)
 
     def written(self) -> tuple[Program, dict[str, Program]]:
-        names, spec, written = self._names, self._spec, self._rules
+        names = self._names
+        spec = self._spec
+        written = self._rules
         rules, subtrees = written.statements()
         body = (
             *_noted("The features.", list(self._features.statements())),
@@ -136,10 +138,13 @@ class _Writer:
         yield If(Flag("manual"), tuple(by_hand), automatic)
 
     def _without_reading(self) -> Iterator[Statement]:
-        names, safe = self._names, self._spec.safe
+        names = self._names
+        safe = self._spec.safe
         first = self._spec.first
         for k in self._spec.actions:
-            action, last, target = names.actions[k], names.last[k], names.target[k]
+            action = names.actions[k]
+            last = names.last[k]
+            target = names.target[k]
             if safe is None:
                 yield Assign(action, plus(Name(last), Number(float(first))) if first else Name(last))
                 continue
@@ -150,7 +155,9 @@ class _Writer:
         """Yield the statements that limit an action; what was cut off is then in `cut_...`."""
         if self._spec.discrete or not self._rules.has_laws:
             return
-        names, wish, action = self._names, self._names.wishes[k], self._names.actions[k]
+        names = self._names
+        wish = self._names.wishes[k]
+        action = self._names.actions[k]
         if not self._spec.remembers:
             safe = self._spec.safe or ()
             unknown: Condition = Compare("!=", Name(wish), Name(wish))
@@ -159,7 +166,8 @@ class _Writer:
             yield Assign(action, Name(wish))
             return
         band = float(self._arrays.limit[kernels.DEAD_BAND, k])
-        last, cut = Name(names.last[k]), names.cuts[k]
+        last = Name(names.last[k])
+        cut = names.cuts[k]
         yield Assign(cut, Name(wish))
         # NaN is neither at most nor above anything; here GCC makes more of this than of x != x.
         unknown = Not(Some((Compare("<=", Name(wish), Number(0.0)), Compare(">", Name(wish), Number(0.0)))))
@@ -177,7 +185,8 @@ class _Writer:
 
     def _within_limits(self, k: int) -> Iterator[Statement]:
         """Yield the statements that bring what is asked for into the rate limit and the range."""
-        limit, wish = self._arrays.limit, self._names.wishes[k]
+        limit = self._arrays.limit
+        wish = self._names.wishes[k]
         rate = float(limit[kernels.RATE, k])
         if rate < math.inf:
             last = Name(self._names.last[k])

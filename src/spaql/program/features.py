@@ -55,8 +55,11 @@ class Features:
         return self._spec.memory_word(i, j)
 
     def _feature(self, i: int) -> Iterator[Statement]:
-        place, setting = self._arrays.feature[i], self._arrays.setting[i]
-        x, kind, samples = self._names.features[i], self._spec.kinds[i], int(place[kernels.SAMPLES])
+        place = self._arrays.feature[i]
+        setting = self._arrays.setting[i]
+        x = self._names.features[i]
+        kind = self._spec.kinds[i]
+        samples = int(place[kernels.SAMPLES])
         if kind in (kernels.INTEGRAL, kernels.SINCE_CHANGE):
             yield Assign(x, Name(self._slot(i)))
             return
@@ -84,7 +87,8 @@ class Features:
         elif kind == kernels.LOW_PASS:
             yield _started(x, plus(before, times(parameter, minus(here, before))), here)
         else:
-            last, share = Name(self._slot(i, 1)), Number(float(setting[kernels.BOUND]))
+            last = Name(self._slot(i, 1))
+            share = Number(float(setting[kernels.BOUND]))
             quotient = Binary("/", minus(here, before), parameter)
             yield _started(x, plus(last, times(share, minus(quotient, last))), Number(0.0))
 
@@ -101,7 +105,9 @@ class Features:
             yield If(Not(Flag("manual")), automatic)
 
     def _update(self, i: int) -> Iterator[Statement]:
-        place, x, kind = self._arrays.feature[i], self._names.features[i], self._spec.kinds[i]
+        place = self._arrays.feature[i]
+        x = self._names.features[i]
+        kind = self._spec.kinds[i]
         if kind in (kernels.DIFFERENCE, kernels.DERIVATIVE):
             yield Assign(self._slot(i), self._value(int(place[kernels.FIRST])))
             if kind == kernels.DERIVATIVE:
@@ -111,7 +117,8 @@ class Features:
         elif kind == kernels.SINCE_CHANGE:
             yield from self._passing(i)
         elif kind in (kernels.LAG, kernels.LAST_ACTION):
-            lag, places = kind == kernels.LAG, range(int(place[kernels.SAMPLES]) - 1, 0, -1)
+            lag = kind == kernels.LAG
+            places = range(int(place[kernels.SAMPLES]) - 1, 0, -1)
             source = int(place[kernels.FIRST])
             here = self._value(source) if lag else self._spec.given[source]
             shift = tuple(Assign(self._slot(i, j), Name(self._slot(i, j - 1))) for j in places)
@@ -132,7 +139,9 @@ class Features:
 
     def _integrate(self, i: int) -> Iterator[Statement]:
         """Yield the statements that update an integral, unless it would push a limited action further."""
-        slot, names, setting = self._slot(i), self._names, self._arrays.setting[i]
+        slot = self._slot(i)
+        names = self._names
+        setting = self._arrays.setting[i]
         here = self._value(int(self._arrays.feature[i, kernels.FIRST]))
         bound = float(setting[kernels.BOUND])
         add = (

@@ -41,9 +41,12 @@ def track_program(spec: Specification, state: tuple[State, ...]) -> Program:
 
 def _applied(spec: Specification, k: int) -> Statement:
     """Return the statement that sets `cut_...` and the last action where another one was applied."""
-    names, limit = spec.names, spec.controller.arrays.limit
-    cut, target = names.cuts[k], names.target[k]
-    applied, last = Name(names.applied[k]), Name(names.last[k])
+    names = spec.names
+    limit = spec.controller.arrays.limit
+    cut = names.cuts[k]
+    target = names.target[k]
+    applied = Name(names.applied[k])
+    last = Name(names.last[k])
     valid: list[Condition] = [*in_range(applied)]
     if np.isinf(limit[[kernels.LOW, kernels.HIGH], k]).any():
         valid += in_range(last)
@@ -67,7 +70,8 @@ def in_range(value: Expression) -> tuple[Condition, ...]:
 
 def manual_action(names: Names, k: int) -> Statement:
     """Return the statement that replaces the wish of a law by the action given by hand, or the last one."""
-    manual, wish = Name(names.manual[k]), names.wishes[k]
+    manual = Name(names.manual[k])
+    wish = names.wishes[k]
     return If(All(in_range(manual)), (Assign(wish, manual),), (Assign(wish, Name(names.last[k])),))
 
 

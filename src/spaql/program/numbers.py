@@ -166,7 +166,8 @@ class Fixed(Number):
         return np.asarray(np.ldexp(np.rint(np.ldexp(actions, bits)), -bits))
 
 
-_FIRST, _LAST = -(2**31), 2**31 - 1
+_FIRST = -(2**31)
+_LAST = 2**31 - 1
 
 
 def _scaled(x: float, bits: int) -> Fraction:

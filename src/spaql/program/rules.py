@@ -116,7 +116,8 @@ class Rules:
 
     def _reach(self) -> list[int]:
         """Return the nodes that can be reached, each after its parents, without rules that have no choice."""
-        node, seen = self._arrays.node, {self._followed(int(self._arrays.root[0]))}
+        node = self._arrays.node
+        seen = {self._followed(int(self._arrays.root[0]))}
         for i in range(min(seen), len(node)):  # children come after their parents
             if i in seen and node[i, kernels.LEFT] >= 0:
                 seen |= {self._followed(int(node[i, side])) for side in (kernels.LEFT, kernels.RIGHT)}
@@ -198,10 +199,13 @@ class Rules:
         threshold = self._threshold(node)
         compared = self._compared(node)
         if threshold == math.inf:
-            less, more, end = "<=", ">", expression(LARGEST)
+            less = "<="
+            more = ">"
+            end = expression(LARGEST)
         else:
             bound = self._parameter(node, 0, 0, threshold)
-            less, more = "<", ">="
+            less = "<"
+            more = ">="
             if isinstance(bound, float):
                 end = Number(bound + margin)
             else:
@@ -368,7 +372,8 @@ class Rules:
 
     def _walked(self) -> Iterator[Statement]:
         """Yield the statements of a table of rules."""
-        names, node = self._names, self._arrays.node
+        names = self._names
+        node = self._arrays.node
         inner = self._inner()
         laws = list(dict.fromkeys(self._row(leaf) for leaf in self._leaves))
         of_row = {self._row(leaf): leaf for leaf in self._leaves}
@@ -415,7 +420,8 @@ class Rules:
     def _law_table(
         self, laws: Sequence[int]
     ) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[tuple[float, ...], ...], ...]]:
-        offset, gain = [], []
+        offset = []
+        gain = []
         for row in laws:
             offset.append(tuple(self._numbers.constant[row : row + self._outputs].tolist()))
             dense = np.zeros((self._outputs, len(self._names.x)))

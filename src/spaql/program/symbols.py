@@ -160,7 +160,8 @@ class Recorder:
         return row in self._compared or self.rows[row][0] in ("const", "input")
 
     def _narrow(self, kind: str, first: int, second: int, answer: bool) -> None:
-        a, b = self._range[first], self._range[second]
+        a = self._range[first]
+        b = self._range[second]
         if kind == "==":
             if answer:
                 both = max(a[0], b[0]), min(a[1], b[1])
@@ -315,7 +316,8 @@ class Symbol:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, row: int, precision: str = "literal") -> None:
-        self.row, self.precision = row, precision
+        self.row = row
+        self.precision = precision
 
     def __add__(self, other: Any) -> Any:
         return _operated("add", self, other)
@@ -369,7 +371,9 @@ class Symbol:
             raise NotTracedError(
                 "a power needs a constant whole exponent from 1 to 16, or 0.5: write out others"
             )
-        n, result, base = abs(int(power)), None, self
+        n = abs(int(power))
+        result = None
+        base = self
         while n:
             if n & 1:
                 result = base if result is None else made("mul", result, base)

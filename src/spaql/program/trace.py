@@ -183,7 +183,8 @@ def _all_paths(recorder: Recorder, call: Call, inputs: int, outputs: int, most: 
             ended = bool(flag)
             rows = tuple(lifted(x).row for x in results)
         except LostPathError:
-            rows, ended = (recorder.row("unknown"),) * outputs, False
+            rows = (recorder.row("unknown"),) * outputs
+            ended = False
         if len(rows) != outputs:
             raise NotTracedError(f"{len(rows)} numbers are returned, and {outputs} are expected")
         decided = recorder.decided

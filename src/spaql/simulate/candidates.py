@@ -168,8 +168,11 @@ class EnvironmentCandidates:
     def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
         """Play every start with each candidate, and keep so many observations of the first."""
         shape = len(candidates.constants), len(starts)
-        returns, movement, switches = np.empty(shape), np.empty(shape), np.empty(shape)
-        steps, seen = 0, []
+        returns = np.empty(shape)
+        movement = np.empty(shape)
+        switches = np.empty(shape)
+        steps = 0
+        seen = []
         for rows, part in self._parts(candidates, starts, visited):
             returns[rows] = part.returns
             movement[rows] = part.movement
@@ -189,7 +192,8 @@ class EnvironmentCandidates:
                 self._env = _Environment(self._problem)
             yield (slice(None), slice(0, None)), self._env.play(candidates, starts, visited)
             return
-        n, m = len(candidates.constants), len(starts)
+        n = len(candidates.constants)
+        m = len(starts)
         across = min(m, max(1, _PARTS * self._workers.size // n))
         places = [
             (slice(i, i + 1), slice(m * k // across, m * (k + 1) // across))
@@ -234,7 +238,10 @@ class _Environment:
 
     def play(self, candidates: Candidates, starts: Floats, visited: int) -> CandidateEpisodes:
         shape = len(candidates.constants), len(starts)
-        returns, movement, switches, steps = np.empty(shape), np.empty(shape), np.empty(shape), 0
+        returns = np.empty(shape)
+        movement = np.empty(shape)
+        switches = np.empty(shape)
+        steps = 0
         read: list[Floats] = []
         for c in range(shape[0]):
             one = candidates.some(slice(c, c + 1))

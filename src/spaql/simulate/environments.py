@@ -56,7 +56,8 @@ def episodes_of(first: Any, played: Iterable[Step], starts: Floats | None = None
     """Return the episodes of steps, from their first observations."""
     n = len(first)
     observations = [np.array(first, np.float64).reshape(n, -1)]
-    actions, rewards = [], []
+    actions = []
+    rewards = []
     lengths = np.zeros(n, np.int64)
     terminated = np.zeros(n, np.bool_)
     for step in played:
@@ -109,7 +110,9 @@ class EnvironmentRows:
         """Step the running ones; returns observations, rewards, which terminated and which were truncated."""
         n = len(running)
         self._seen = self._seen.copy()
-        rewards, terminated, truncated = np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        rewards = np.zeros(n)
+        terminated = np.zeros(n, np.bool_)
+        truncated = np.zeros(n, np.bool_)
         for i in np.flatnonzero(running).tolist():
             env = self._environments[i]
             self._seen[i], rewards[i], terminated[i], truncated[i], _ = env.step(actions[i])

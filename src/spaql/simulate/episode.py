@@ -34,7 +34,8 @@ class Episode:
     """The initial state of the plant, if it was chosen."""
 
     def __repr__(self) -> str:
-        steps, ended = counted(self.length, "step"), ", terminated" if self.terminated else ""
+        steps = counted(self.length, "step")
+        ended = ", terminated" if self.terminated else ""
         total = number(self.total, places(self.total))
         return f"Episode({steps} from {short(self.start)}, return {total}{ended})"
 

@@ -99,7 +99,8 @@ class Evaluation:
         return int(self.lengths.sum())
 
     def __repr__(self) -> str:
-        worst, played = self.worst[0], counted(len(self.returns), "episode")
+        worst = self.worst[0]
+        played = counted(len(self.returns), "episode")
         returned = with_interval(self.mean, self.ci95)
         total = number(worst.total, places(self.mean, self.ci95))
         left = "".join(f"; {one.text(len(self.returns))}" for one in self.excursions)

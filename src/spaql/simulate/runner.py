@@ -39,7 +39,8 @@ from spaql.simulate.play import record_compiled
 from spaql.simulate.returns import Evaluation
 
 _TOGETHER_AT_MOST = 1_000_000
-_TRAINING, _EVALUATION = "a training episode", "an evaluation episode"
+_TRAINING = "a training episode"
+_EVALUATION = "an evaluation episode"
 
 
 class Player(Protocol):
@@ -264,7 +265,8 @@ class EpisodeRunner:
 
         Returns the splits of the training, and the evaluation.
         """
-        problem, n = self._problem, self._rollouts
+        problem = self._problem
+        n = self._rollouts
         assert problem.dynamics is not None
         if trained:
             partition.reserve(problem.horizon * partition.children_at_most)
@@ -328,7 +330,9 @@ class EpisodeRunner:
         observation = env.reset(seed=int(rng.integers(2**31)))
         start = problem.states.batch(np.asarray(observation)[None]).copy()
         learner.begin(observation)
-        total, taken, ended = 0.0, 0, False
+        total = 0.0
+        taken = 0
+        ended = False
         limit = learner.episode_limit()
         while taken < limit and not ended:
             taken += 1
@@ -361,7 +365,8 @@ class EpisodeRunner:
         An environment whose episode has ended is stepped on with the others (Gymnasium resets it on the next
         step), but those steps are not counted.
         """
-        problem, n = self._problem, self._rollouts
+        problem = self._problem
+        n = self._rollouts
         if self._vector is None:
             guard = self._guard(_EVALUATION)
             self._vector = GuardedVectorEnv(problem.make_vector(n), guard, problem.step_timeout)

@@ -43,7 +43,8 @@ def try_seeds(seed: int, tries: int) -> list[int]:
     >>> len(set(try_seeds(7, 5))), try_seeds(7, 5)[:3] == try_seeds(7, 3), try_seeds(7, 1)
     (5, True, [7])
     """
-    rng, seeds = generator(seed, Purpose.TRY_SEEDS, 0), [seed]
+    rng = generator(seed, Purpose.TRY_SEEDS, 0)
+    seeds = [seed]
     while len(seeds) < tries:
         drawn = int(rng.integers(2**32))
         if drawn not in seeds:

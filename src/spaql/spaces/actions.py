@@ -115,5 +115,6 @@ class StandardActions:
         if isinstance(self.space, Discrete):
             first = float(self.space.start)
             return ActionMap(np.array([first]), np.array([first + float(self.space.n) - 1.0]), 1)
-        low, high = self.space.low.astype(np.float64), self.space.high.astype(np.float64)
+        low = self.space.low.astype(np.float64)
+        high = self.space.high.astype(np.float64)
         return ActionMap(low, high, self.levels or 0)

@@ -46,7 +46,8 @@ def space_from(description: Mapping[str, Any]) -> Box | Discrete:
     """
     try:
         if description["kind"] == "discrete":
-            n, start = int(description["n"]), int(description["start"])
+            n = int(description["n"])
+            start = int(description["start"])
             if n + abs(start) > _LARGEST:
                 raise ValueError(f"{n} numbers from {start} on")
             return Discrete(n, start=start)

@@ -117,7 +117,8 @@ class StandardStates:
             raise SettingError(f"Squash names dimensions 0 to {dims - 1}, each with a scale above 0.")
         squashed = without_bounds.copy()
         squashed[list(squash)] = True
-        center, scale = np.zeros(dims), np.ones(dims)
+        center = np.zeros(dims)
+        scale = np.ones(dims)
         affine = ~squashed
         center[affine] = (low[affine] + high[affine]) / 2
         scale[affine] = np.where(high > low, (high - low) / 2, 1.0)[affine]

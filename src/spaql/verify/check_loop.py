@@ -73,7 +73,8 @@ class Parts:
         found = []
         for j in range(n):
             g = np.zeros((2 * n, count))
-            g[:n], g[n + j] = self.g[j], self.r[j]
+            g[:n] = self.g[j]
+            g[n + j] = self.r[j]
             found.append(Sets(self.c[j], g, np.zeros(count), self.lo[j], self.hi[j]))
         return found
 
@@ -319,9 +320,11 @@ class Loop:
         rows = self.step.run([*states, *actions])
         for way, leaf in self._paths:
             possible = np.ones(len(owner), np.bool_)
-            conditions, bounds = [], []
+            conditions = []
+            bounds = []
             for kind, i, j, holds in way:
-                x, y = rows[i], rows[j]
+                x = rows[i]
+                y = rows[j]
                 # A compared number without bounds may be NaN: all answers are possible, without a cut.
                 loose = ~(np.isfinite(x.lo) & np.isfinite(x.hi) & np.isfinite(y.lo) & np.isfinite(y.hi))
                 if kind == 2:
@@ -362,7 +365,8 @@ class Loop:
 
     def _next(self, after: list[Sets], owner: Ints, *, narrow: bool) -> Parts:
         """Return the next states: disturbed, brought back by whole turns, with one error each."""
-        n, done = self.n, []
+        n = self.n
+        done = []
         for j, x in enumerate(after):
             wide = float(self.push[j])
             if self.period[j] > 0:
@@ -389,7 +393,8 @@ class Loop:
 
 def _cut(states: list[Sets], conditions: list[Sets]) -> tuple[list[Sets], Ints]:
     """Return what conditions g <= 0 leave of states, and of which boxes anything is left."""
-    count, symbols = len(states[0].c), len(states[0].g)
+    count = len(states[0].c)
+    symbols = len(states[0].g)
     ranges = np.stack([-np.ones((symbols, count)), np.ones((symbols, count))])
     possible = np.ones(count, np.bool_)
     for gap in conditions:

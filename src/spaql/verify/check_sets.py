@@ -60,7 +60,8 @@ class Sets:
 def interval(lo: Floats, hi: Floats, symbols: int) -> Sets:
     """Return sets that are intervals, without symbols; anything where they are none."""
     bad = ~((lo <= hi) & np.isfinite(lo) & np.isfinite(hi))
-    lo, hi = np.where(bad, -np.inf, lo), np.where(bad, np.inf, hi)
+    lo = np.where(bad, -np.inf, lo)
+    hi = np.where(bad, np.inf, hi)
     c = np.where(bad, 0.0, 0.5 * np.where(bad, 0.0, lo) + 0.5 * np.where(bad, 0.0, hi))
     r = np.where(bad, np.inf, _above(_above(np.maximum(hi - c, c - lo))))
     return Sets(c, np.zeros((symbols, len(c))), r, lo, hi)
@@ -79,7 +80,8 @@ def settled(c: Floats, g: Floats, r: Floats, size: Floats, lo: Floats, hi: Float
     """Return sets with a form, whose rounding errors are those of terms of a size, cut to intervals."""
     r = r + 32 * _EPS * size + _TINY
     total = (r + np.abs(g).sum(axis=0)) * (1 + 1e-13) + _TINY
-    form_lo, form_hi = _below(c - total), _above(c + total)
+    form_lo = _below(c - total)
+    form_hi = _above(c + total)
     known = np.isfinite(form_lo) & np.isfinite(form_hi)
     lo = np.where(lo <= hi, lo, -np.inf)
     hi = np.where(lo <= hi, hi, np.inf)
@@ -124,9 +126,11 @@ def affine(x: Sets, slope: Floats, shift: Floats, error: Floats, lo: Floats, hi:
 
 def multiplied(x: Sets, y: Sets) -> Sets:
     """Return x * y."""
-    sx, sy = x.spread, y.spread
+    sx = x.spread
+    sy = y.spread
     corners = np.stack([x.lo * y.lo, x.lo * y.hi, x.hi * y.lo, x.hi * y.hi])
-    lo, hi = _below(corners.min(axis=0)), _above(corners.max(axis=0))
+    lo = _below(corners.min(axis=0))
+    hi = _above(corners.max(axis=0))
     size = (np.abs(x.c) + sx) * (np.abs(y.c) + sy)
     r = np.abs(x.c) * y.r + np.abs(y.c) * x.r + sx * sy
     return settled(x.c * y.c, x.c * y.g + y.c * x.g, r, size, lo, hi)
@@ -145,8 +149,10 @@ def squared(x: Sets) -> Sets:
 def divided(x: Sets, y: Sets) -> Sets:
     """Return x / y, anything where y may be 0."""
     apart = (y.lo > 0) | (y.hi < 0)
-    lo, hi = np.where(apart, y.lo, 1.0), np.where(apart, y.hi, 1.0)
-    mid, half = 0.5 * (lo + hi), _above(0.5 * (hi - lo))
+    lo = np.where(apart, y.lo, 1.0)
+    hi = np.where(apart, y.hi, 1.0)
+    mid = 0.5 * (lo + hi)
+    half = _above(0.5 * (hi - lo))
     least = np.minimum(np.abs(lo), np.abs(hi))
     error = half * half / least**3 * (1 + 1e-12) + 64 * _EPS / least
     inverse = affine(y, -1 / (mid * mid), 2 / mid, error, _below(1 / hi), _above(1 / lo))
@@ -160,14 +166,17 @@ def divided(x: Sets, y: Sets) -> Sets:
 
 def larger(x: Sets, y: Sets) -> Sets:
     """Return max(x, y): one of them where it is clear, else y + max(x - y, 0) by a chord."""
-    first, second = x.lo >= y.hi, y.lo >= x.hi
+    first = x.lo >= y.hi
+    second = y.lo >= x.hi
     d = added(x, y, -1.0)
-    a, b = np.minimum(d.lo, -_TINY), np.maximum(d.hi, _TINY)
+    a = np.minimum(d.lo, -_TINY)
+    b = np.maximum(d.hi, _TINY)
     slope = b / (b - a)
     gap = _above(_above(slope * -a))
     chord = affine(d, slope, 0.5 * gap, 0.5 * gap * (1 + 1e-14), np.zeros_like(a), _above(b))
     both = added(chord, y)
-    lo, hi = np.maximum(x.lo, y.lo), np.maximum(x.hi, y.hi)
+    lo = np.maximum(x.lo, y.lo)
+    hi = np.maximum(x.hi, y.hi)
     both = settled(both.c, both.g, both.r, np.zeros_like(a), np.fmax(both.lo, lo), np.fmin(both.hi, hi))
     return of_known(where(first, x, where(second, y, both)), x, y)
 
@@ -181,17 +190,23 @@ def where(mask: Mask, x: Sets, y: Sets) -> Sets:
 def wave(x: Sets, function: Callable[[Floats], Floats], phase: float) -> Sets:
     """Return the sine or cosine; its extremes are at phase + pi k."""
     wide = ~((np.abs(x.lo) < 1e5) & (np.abs(x.hi) < 1e5)) | (x.hi - x.lo > 3.0)
-    a, b = np.where(wide, 0.0, x.lo), np.where(wide, 0.0, x.hi)
-    first, last = function(a), function(b)
-    lo, hi = np.minimum(first, last) - 8 * _EPS, np.maximum(first, last) + 8 * _EPS
+    a = np.where(wide, 0.0, x.lo)
+    b = np.where(wide, 0.0, x.hi)
+    first = function(a)
+    last = function(b)
+    lo = np.minimum(first, last) - 8 * _EPS
+    hi = np.maximum(first, last) + 8 * _EPS
     for k in (0, 1):  # sin has its maxima at pi / 2 + 2 pi k, and its minima half a turn later
         at = phase + k * math.pi
         holds = np.ceil((a - 1e-8 - at) / math.tau) * math.tau + at <= b + 1e-8
         hi = np.where(holds & (k == 0), 1.0, hi)
         lo = np.where(holds & (k == 1), -1.0, lo)
-    lo, hi = np.where(wide, -1.0, np.maximum(lo, -1.0)), np.where(wide, 1.0, np.minimum(hi, 1.0))
-    mid, half = 0.5 * (a + b), _above(0.5 * (b - a))
-    value, slope = function(mid), function(mid + math.pi / 2)
+    lo = np.where(wide, -1.0, np.maximum(lo, -1.0))
+    hi = np.where(wide, 1.0, np.minimum(hi, 1.0))
+    mid = 0.5 * (a + b)
+    half = _above(0.5 * (b - a))
+    value = function(mid)
+    slope = function(mid + math.pi / 2)
     error = 0.5 * half * half * np.maximum(np.abs(lo), np.abs(hi)) * (1 + 1e-13)
     error += 64 * _EPS * (1 + np.abs(mid)) * (1 + half)
     form = affine(x, slope, value - slope * mid, error, lo, hi)
@@ -207,16 +222,21 @@ def rising(
 ) -> Sets:
     """Return an ascending function, by its tangent and a bound of the second derivative over [lo, hi]."""
     allowed = allowed & x.known
-    lo, hi = np.where(allowed, x.lo, 1.0), np.where(allowed, x.hi, 1.0)
-    first, last = function(lo), function(hi)
-    low, high = first - 8 * _EPS * np.abs(first) - _TINY, last + 8 * _EPS * np.abs(last) + _TINY
-    mid, half = 0.5 * (lo + hi), _above(0.5 * (hi - lo))
+    lo = np.where(allowed, x.lo, 1.0)
+    hi = np.where(allowed, x.hi, 1.0)
+    first = function(lo)
+    last = function(hi)
+    low = first - 8 * _EPS * np.abs(first) - _TINY
+    high = last + 8 * _EPS * np.abs(last) + _TINY
+    mid = 0.5 * (lo + hi)
+    half = _above(0.5 * (hi - lo))
     value = function(mid)
     slope = slope_of(mid, value)
     error = 0.5 * half * half * bend_of(lo, hi) * (1 + 1e-12)
     error += 64 * _EPS * (np.abs(value) + (1 + np.abs(slope)) * (np.abs(mid) + half))
     known = np.isfinite(error) & np.isfinite(slope)
-    slope, error = np.where(known, slope, 0.0), np.where(known, error, np.inf)
+    slope = np.where(known, slope, 0.0)
+    error = np.where(known, error, np.inf)
     form = affine(x, slope, value - slope * mid, error, low, high)
     found = where(known, form, interval(low, high, len(x.g)))
     return where(allowed, found, interval(np.full_like(lo, -np.inf), np.full_like(lo, np.inf), len(x.g)))
@@ -248,10 +268,13 @@ def remainder(x: Sets, period: float, *, signed: bool) -> Sets:
         last = np.where(
             x.hi >= 0, np.floor(x.hi / period + 1e-8), np.minimum(np.ceil(x.hi / period + 1e-8), 0)
         )
-        lo, hi = np.where(x.lo < 0, -period, 0.0), np.where(x.hi > 0, period, 0.0)
+        lo = np.where(x.lo < 0, -period, 0.0)
+        hi = np.where(x.hi > 0, period, 0.0)
     else:
-        first, last = np.floor(x.lo / period - 1e-8), np.floor(x.hi / period + 1e-8)
-        lo, hi = np.zeros_like(x.lo), np.full_like(x.hi, period * (1 + 4 * _EPS))
+        first = np.floor(x.lo / period - 1e-8)
+        last = np.floor(x.hi / period + 1e-8)
+        lo = np.zeros_like(x.lo)
+        hi = np.full_like(x.hi, period * (1 + 4 * _EPS))
     same = (first == last) & (np.abs(first) < 1e6)
     shift = np.where(same, -first * period, 0.0)
     form = affine(x, np.ones_like(lo), shift, 16 * _EPS * (np.abs(shift) + period), lo, hi)
@@ -261,14 +284,18 @@ def remainder(x: Sets, period: float, *, signed: bool) -> Sets:
 def table_value(x: Sets, points: Floats, values: Floats) -> Sets:
     """Return the value of a table that is linear between its points, by its least and most rise."""
     known = x.known
-    lo, hi = np.where(known, x.lo, 0.0), np.where(known, x.hi, 0.0)
-    first, last = np.interp(lo, points, values), np.interp(hi, points, values)
+    lo = np.where(known, x.lo, 0.0)
+    hi = np.where(known, x.hi, 0.0)
+    first = np.interp(lo, points, values)
+    last = np.interp(hi, points, values)
     inside = (points[:, None] > lo) & (points[:, None] < hi)
     at = np.where(inside, values[:, None], first)
-    bottom, top = np.minimum(at.min(axis=0), last), np.maximum(at.max(axis=0), last)
+    bottom = np.minimum(at.min(axis=0), last)
+    top = np.maximum(at.max(axis=0), last)
     slope = np.where(hi > lo, (last - first) / np.where(hi > lo, hi - lo, 1.0), 0.0)
     gaps = np.where(inside, values[:, None] - (first + slope * (points[:, None] - lo)), 0.0)
-    above, below = np.maximum(gaps.max(axis=0), 0.0), np.minimum(gaps.min(axis=0), 0.0)
+    above = np.maximum(gaps.max(axis=0), 0.0)
+    below = np.minimum(gaps.min(axis=0), 0.0)
     steep = np.abs(np.diff(values) / np.diff(points)).max() if len(points) > 1 else 0.0
     reach = np.abs(lo) + np.abs(hi) + np.abs(points).max()
     slack = 64 * _EPS * (np.abs(values).max() + (steep + np.abs(slope)) * reach) + _TINY
@@ -312,6 +339,7 @@ def replaced(x: Sets, ranges: Floats) -> Sets:
     mid = 0.5 * (ranges[0] + ranges[1])
     half = 0.5 * (ranges[1] - ranges[0]) * (1 + 16 * _EPS) + 16 * _EPS
     whole = (ranges[0] <= -1) & (ranges[1] >= 1)
-    mid, half = np.where(whole, 0.0, mid), np.where(whole, 1.0, half)
+    mid = np.where(whole, 0.0, mid)
+    half = np.where(whole, 1.0, half)
     size = np.where(whole.all(axis=0), 0.0, np.abs(x.c) + x.spread)
     return settled(x.c + (x.g * mid).sum(axis=0), x.g * half, x.r, size, x.lo, x.hi)

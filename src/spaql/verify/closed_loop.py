@@ -126,7 +126,8 @@ class ClosedLoop:
         if isinstance(dynamics, LearnedPlant):
             step, observe = dynamics.tapes(delayed=delayed)
         elif isinstance(dynamics, Dynamics):
-            step, observe = trace_step(dynamics, delayed=delayed), trace_observe(dynamics)
+            step = trace_step(dynamics, delayed=delayed)
+            observe = trace_observe(dynamics)
         else:
             raise SettingError(f"A plant is a Dynamics or a learned plant, and not {dynamics!r}.")
         if tree.dims != len(dynamics.observations):
@@ -139,7 +140,8 @@ class ClosedLoop:
             listed = not isinstance(dynamics.actions, Mapping)
             names += ("waiting action",) if listed else tuple(f"waiting {name}" for name in dynamics.actions)
         check_names(names, observe, tuple(dynamics.observations))
-        n, error = len(names), _vector("noise", noise, tree.dims) * _TO_SINGLE
+        n = len(names)
+        error = _vector("noise", noise, tree.dims) * _TO_SINGLE
         source = tree
         player: Controller | ExportedPolicy = tree
         if number is not None:
@@ -229,20 +231,23 @@ class ClosedLoop:
 
     def _seen(self) -> list[int]:
         """Return the observations that the tree depends on."""
-        tree, arrays = self.tree, tree_arrays(self.tree)
+        tree = self.tree
+        arrays = tree_arrays(self.tree)
         compared = np.concatenate([np.eye(tree.dims), tree.combinations]) != 0.0
         used = compared[tree.feature[tree.feature >= 0]].any(axis=0) | (arrays.gain != 0.0).any(axis=(0, 1))
         return [int(j) for j in np.flatnonzero(used)]
 
     def restricted(self, numbers: Sequence[int], *, flags: bool) -> ClosedLoop:
         """Return the closed loop of some numbers of the state, which depend on no others."""
-        n, seen = len(self.names), self._seen()
+        n = len(self.names)
+        seen = self._seen()
         kept = list(numbers)
         actions = list(range(n, self.step.inputs))
         # Observations that the tree does not look at may depend on other numbers: one stands in for them.
         known = seen or [j for j in range(self.tree.dims) if self.observe.needed([j]) <= set(kept)]
         if not known:
-            kept, known = list(range(n)), [0]
+            kept = list(range(n))
+            known = [0]
         outputs = [j if j in known else known[0] for j in range(self.tree.dims)]
         step = self.step.restricted([*kept, *actions], kept, flags=flags)
         observe = self.observe.restricted(kept, outputs, flags=False)

@@ -40,7 +40,9 @@ class Coordinates:
 
         What `there` differs from the inverse of `back` by rounding is an unknown disturbance, up to `error`.
         """
-        n, low, high = len(self.back), keep[0] + loop.push, keep[1] - loop.push
+        n = len(self.back)
+        low = keep[0] + loop.push
+        high = keep[1] - loop.push
         return dataclasses.replace(
             loop,
             step=loop.step.in_coordinates(
@@ -68,11 +70,13 @@ def find_coordinates(loop: ClosedLoop, states: Floats) -> Coordinates | None:
 
     None if the tree is another one, if the plant has angles that turn, or if there are none.
     """
-    laws, n = loop.tree.laws, len(loop.names)
+    laws = loop.tree.laws
+    n = len(loop.names)
     first = loop.tree.frame.first
     if not loop.tree.discrete or laws.offset.shape != (1, 2) or loop.arrays.period.any():
         return None
-    same, weights = same_numbers(loop.observe), laws.gain[0, 1] - laws.gain[0, 0]
+    same = same_numbers(loop.observe)
+    weights = laws.gain[0, 1] - laws.gain[0, 0]
     if not weights.any():
         return None
     if np.any(same[weights != 0.0] < 0) or loop.step.inputs != n + 1:

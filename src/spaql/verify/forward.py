@@ -24,7 +24,8 @@ Floats = NDArray[np.float64]
 _ROOM = 22
 _CHUNK = 2_000
 _TOGETHER = 256
-_SAMPLES, _PLAYED = 400, 2_000
+_SAMPLES = 400
+_PLAYED = 2_000
 ATTEMPTS = ((24, 4), (32, 8), (48, 16), (64, 12), (100, 8), (200, 6))
 """Cells over the played range of each number, and steps of an image, one attempt after the other."""
 IN_COORDINATES = ((12, 20, 10), (16, 28, 16), (24, 40, 24))
@@ -52,11 +53,14 @@ class ForwardSearch:
     """The cells that a box of starts can come to."""
 
     def __init__(self, loop: ClosedLoop, statement: Statement, clock: Clock, progress: Progress) -> None:
-        self.loop, self._clock, self._progress = loop, clock, progress
+        self.loop = loop
+        self._clock = clock
+        self._progress = progress
         self.low, self.high = box_of(loop.names, statement.starts)
         if not np.all(np.isfinite(self.high - self.low)):
             raise SettingError(f"Give a range of starts of each of {', '.join(loop.names)}.")
-        self._keep, self._within = box_of(loop.names, statement.allowed), statement.within
+        self._keep = box_of(loop.names, statement.allowed)
+        self._within = statement.within
         self._desk = new_desk(len(loop.names), _TOGETHER)
         self._own = _view(loop, self._keep, self._box(self.low, self.high)[np.newaxis])
         self.closed = False
@@ -93,7 +97,8 @@ class ForwardSearch:
         """Add the cells of the starts."""
         answer = OPEN
         for part, forms in enumerate(view.starts):
-            low, high = forms[:, LOW].copy(), forms[:, HIGH].copy()
+            low = forms[:, LOW].copy()
+            high = forms[:, HIGH].copy()
             answer = int(mark(reached, view.starts, part, low, high, self._desk.at, view.memory.e))
             if answer != OPEN:
                 break
@@ -130,7 +135,8 @@ class ForwardSearch:
         if self.coordinates is not None and self._in_coordinates(self.coordinates, states):
             return
         self.coordinates = None
-        low, high = np.minimum(states.min(axis=0), self.low), np.maximum(states.max(axis=0), self.high)
+        low = np.minimum(states.min(axis=0), self.low)
+        high = np.maximum(states.max(axis=0), self.high)
         for cells, steps in ATTEMPTS:
             size = (high - low) / cells
             bottom = np.maximum(low - 2.0 * (high - low), self._keep[0]) - size
@@ -142,16 +148,15 @@ class ForwardSearch:
     def _in_coordinates(self, found: Coordinates, states: Floats) -> bool:
         """Search in coordinates of the closed loop, and return whether that is the answer."""
         states = states @ found.there.T
-        low, high = states.min(axis=0), states.max(axis=0)
+        low = states.min(axis=0)
+        high = states.max(axis=0)
         wide = np.maximum(high - low, np.maximum(np.abs(low), np.abs(high)))
         error = found.error(wide)
         if error is None:
             return False
         starts = self._divided(found, error)
-        low, high = (
-            np.minimum(low, starts[:, :, LOW].min(axis=0)),
-            np.maximum(high, starts[:, :, HIGH].max(axis=0)),
-        )
+        low = np.minimum(low, starts[:, :, LOW].min(axis=0))
+        high = np.maximum(high, starts[:, :, HIGH].max(axis=0))
         loop = found.loop(self.loop, self._keep, error)
         view = _view(loop, (-FAR * wide, FAR * wide), starts)
         for first, others, steps in IN_COORDINATES:
@@ -164,13 +169,15 @@ class ForwardSearch:
 
     def _divided(self, found: Coordinates, error: Floats) -> Floats:
         """Return the starts in other coordinates, as forms of parts of them."""
-        n, made = len(self.low), []
+        n = len(self.low)
+        made = []
         size = (self.high - self.low) / _DIVIDED
         for place in itertools.product(range(_DIVIDED), repeat=n):
             low = self.low + np.array(place) * size
             box = self._box(low, low + size * (1.0 + 1e-9))
             forms = np.zeros_like(box)
-            forms[:, C], forms[:, A:] = found.there @ box[:, C], found.there @ box[:, A:]
+            forms[:, C] = found.there @ box[:, C]
+            forms[:, A:] = found.there @ box[:, A:]
             forms[:, R] = error + 1e-12 * (
                 np.abs(found.there) @ (np.abs(box[:, C]) + np.abs(box[:, A:]).sum(axis=1))
             )
@@ -185,7 +192,8 @@ class ForwardSearch:
         reached = new_reached(bottom, bottom + count * size, count, _ROOM)
         if self._begin(view, reached) != OPEN:
             return
-        answer, rules = OPEN, self._rules(view, steps)
+        answer = OPEN
+        rules = self._rules(view, steps)
         enough = np.inf if self._within is None else self._within // steps + 2
         while answer == OPEN and reached.state[3] < enough and not self._clock.is_up:
             answer = spread_out(view.arrays, view.memory, reached, rules, self._desk, _CHUNK)
@@ -193,8 +201,11 @@ class ForwardSearch:
         rounds = int(reached.state[3])
         done = rounds if answer == CLOSED else max(rounds - 1, 0)
         if answer == CLOSED or done * steps >= self.steps:
-            self.steps, self.cells = done * steps, int(reached.state[0])
-        self.closed, self.reached, self.image = answer == CLOSED, reached, steps
+            self.steps = done * steps
+            self.cells = int(reached.state[0])
+        self.closed = answer == CLOSED
+        self.reached = reached
+        self.image = steps
         if self.closed and self.coordinates is None:
             self.proof = {
                 "loop": self.loop,

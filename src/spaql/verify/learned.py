@@ -85,7 +85,8 @@ class LearnedPlant:
 
     def step(self, state: State, action: Any) -> tuple[State, float, bool]:
         """Return the next state, the reward, and whether the episode may have terminated."""
-        model, space = self.model, self.model.observation_space
+        model = self.model
+        space = self.model.observation_space
         after, rewards, ends = predict_all(
             model.plant, np.array([state], np.float64), model.inputs_of(action, 1)
         )
@@ -98,7 +99,8 @@ class LearnedPlant:
 
         With `delayed`, the action that waits is more numbers of the state, as in `trace_step`.
         """
-        n, listed = self.state_dims, not isinstance(self.actions, Mapping)
+        n = self.state_dims
+        listed = not isinstance(self.actions, Mapping)
         wide = 1 if listed else len(self.actions)
         inputs = n + wide * (1 + delayed)
         recorder = Recorder([(-math.inf, math.inf)] * inputs, 0)
@@ -122,7 +124,8 @@ class LearnedPlant:
             ends = space.low.ravel().tolist(), space.high.ravel().tolist()
             cut = [clip(u, a, b) for u, a, b in zip(action, *ends, strict=True)]
             return [*cut, *(made("square", u) for u in cut)]
-        count, first = int(space.n), float(space.start)
+        count = int(space.n)
+        first = float(space.start)
         chosen = whole_action(action[0] - first, count) + first if delayed else action[0]
         points = [first + k for k in range(count)]
         rows = []
@@ -144,7 +147,8 @@ class LearnedPlant:
 
     def _after(self, cell: int, state: list[Symbol], inputs: list[Symbol]) -> tuple[list[Symbol], Symbol]:
         """Return the next state by the law of a cell, cut to its box, and the score of termination."""
-        plant, n = self.model.plant, self.state_dims
+        plant = self.model.plant
+        n = self.state_dims
         after = []
         for k in range(n):
             value: Any = float(plant.law[cell, k, 0])
@@ -165,7 +169,8 @@ class LearnedPlant:
         return after, self._score(after)
 
     def _score(self, after: list[Symbol]) -> Symbol:
-        weights, n = self.model.plant.end_score.tolist(), self.state_dims
+        weights = self.model.plant.end_score.tolist()
+        n = self.state_dims
         if not weights:
             return lifted(0.0)
         score: Any = weights[0]
@@ -179,7 +184,8 @@ class LearnedPlant:
 
     def _ends(self, node: int, after: list[Symbol], score: Symbol, waits: tuple[int, ...]) -> DecisionTree:
         """Return the decision tree of termination, whose leaves are next states within the space."""
-        plant, space = self.model.plant, self.model.observation_space
+        plant = self.model.plant
+        space = self.model.observation_space
         look = int(plant.end_feature[node])
         if look >= 0:
             number = score if look == self.state_dims else after[look]
@@ -188,7 +194,8 @@ class LearnedPlant:
                 self._ends(int(side[node]), after, score, waits) for side in (plant.end_left, plant.end_right)
             )
             return yes if yes == no else (("<", *test), yes, no)
-        rows, ends = [], (space.low.ravel().tolist(), space.high.ravel().tolist())
+        rows = []
+        ends = (space.low.ravel().tolist(), space.high.ravel().tolist())
         for one, low, high in zip(after, *ends, strict=True):
             inside = BUILTINS["max"](one, low) if low > -math.inf else one
             rows.append((BUILTINS["min"](inside, high) if high < math.inf else inside).row)

@@ -67,7 +67,9 @@ class BackwardSearch:
     def __init__(
         self, loop: ClosedLoop, statement: Statement, levels: int | None, clock: Clock, progress: Progress
     ) -> None:
-        self._clock, self._progress, self.loop = clock, progress, loop
+        self._clock = clock
+        self._progress = progress
+        self.loop = loop
         self._arrays = loop.arrays
         self._memory = new_memory(self._arrays)
         self._point = new_point(self._arrays.step, self._arrays.observe)
@@ -122,7 +124,8 @@ class BackwardSearch:
 
     def _estimate(self, rules: Rules, level: int, chosen: Ints, until: float) -> Ints:
         """Play the middles of cells; those that are left after some seconds of the clock are not known."""
-        points, found = np.empty((len(chosen), len(self.loop.names))), np.full(len(chosen), -1)
+        points = np.empty((len(chosen), len(self.loop.names)))
+        found = np.full(len(chosen), -1)
         middles(self.cells, level, chosen, points)
         for first in range(0, max(len(chosen), 1), _CHUNK):
             part = slice(first, first + _CHUNK)
@@ -164,7 +167,8 @@ class BackwardSearch:
 
     def _inside(self, level: int, box: tuple[Floats, Floats]) -> Ints:
         """Return the cells of a level that lie in a box."""
-        n, side = len(self.loop.names), 1 << (self.levels - level)
+        n = len(self.loop.names)
+        side = 1 << (self.levels - level)
         size = (self.cells.high - self.cells.low) / side
         kept = []
         for j in range(n):
@@ -280,7 +284,8 @@ class BackwardSearch:
 
     def _times_of(self, level: Ints, index: Ints) -> Ints:
         """Return the steps that were shown for boxes, which are in the order of the search."""
-        n, found = len(self.loop.names), np.zeros(len(index), np.int64)
+        n = len(self.loop.names)
+        found = np.zeros(len(index), np.int64)
         times = self._level(0).reshape((1 << self.levels,) * n)
         done = np.zeros(times.shape, np.bool_)
         for i, (one, flat) in enumerate(zip(level.tolist(), index.tolist(), strict=True)):

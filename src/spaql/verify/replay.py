@@ -57,9 +57,11 @@ def played_with_actions(
     observe = dynamics.observe
     if isinstance(dynamics, Dynamics):
         _, step, observe = dynamics.compiled_functions
-    n, listed = dynamics.state_dims, not isinstance(dynamics.actions, Mapping)
+    n = dynamics.state_dims
+    listed = not isinstance(dynamics.actions, Mapping)
     first = float(getattr(tree.action_space, "start", 0.0))
-    state, ended = tuple(float(x) for x in start), False
+    state = tuple(float(x) for x in start)
+    ended = False
     while True:
         seen = np.array(observe(state[:n]), np.float32)
         if np.isnan(seen).any():

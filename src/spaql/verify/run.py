@@ -255,14 +255,17 @@ class _Replay:
     """Plays failing starts by the plant's own functions."""
 
     def __init__(self, loop: ClosedLoop, smaller: ClosedLoop, asked: Statement, delayed: bool) -> None:
-        self._loop, self._asked, self._delayed = loop, asked, delayed
+        self._loop = loop
+        self._asked = asked
+        self._delayed = delayed
         self._kept = [loop.names.index(name) for name in smaller.names]
         self._period = np.zeros(len(loop.names))
         self._period[self._kept] = smaller.arrays.period
 
     def first(self, starts: NDArray[np.float64]) -> Counterexample | None:
         """Return the first counterexample among some starts, those in the middle of the box first."""
-        loop, asked = self._loop, self._asked
+        loop = self._loop
+        asked = self._asked
         if not len(starts):
             return None
         middle = np.array([sum(asked.starts.get(name, (0.0, 0.0))) / 2 for name in loop.names])

@@ -185,7 +185,8 @@ def default_statement(loop: ClosedLoop) -> Statement:
 
 def _target(loop: ClosedLoop) -> dict[str, tuple[float, float]]:
     """Return the states around the reference, or where episodes end."""
-    plant, found = loop.dynamics, {}
+    plant = loop.dynamics
+    found = {}
     if plant.reference is not None:
         for (name, (low, high)), at in zip(plant.observations.items(), plant.reference, strict=True):
             if name in loop.names and math.isfinite(high - low):
@@ -193,7 +194,8 @@ def _target(loop: ClosedLoop) -> dict[str, tuple[float, float]]:
     if found:
         return found
     last = _played(loop)[:, -max(2, plant.horizon // 4) :]
-    low, high = last.min(axis=(0, 1)), last.max(axis=(0, 1))
+    low = last.min(axis=(0, 1))
+    high = last.max(axis=(0, 1))
     pad = 0.5 * (high - low) + 1e-3 * (1.0 + np.abs(low))
     return {
         name: (float(low[j] - pad[j]), float(high[j] + pad[j]))
@@ -211,19 +213,23 @@ def _ranges(loop: ClosedLoop) -> dict[str, tuple[float, float]]:
     for j, name in enumerate(loop.names):
         low, high = (float(end) for end in known.get(name, (-math.inf, math.inf)))
         if period[j] > 0.0:
-            low, high = -period[j] / 2, period[j] / 2
+            low = -period[j] / 2
+            high = period[j] / 2
         if not math.isfinite(high - low):
             played = _played(loop) if played is None else played
-            low, high = float(np.min(played[:, :, j])), float(np.max(played[:, :, j]))
+            low = float(np.min(played[:, :, j]))
+            high = float(np.max(played[:, :, j]))
             pad = 0.25 * (high - low) + 1e-3 * (1.0 + abs(low))
-            low, high = low - pad, high + pad
+            low = low - pad
+            high = high + pad
         found[name] = (low, high)
     return found
 
 
 def _played(loop: ClosedLoop) -> NDArray[np.float64]:
     """Return the states of some episodes, episodes × steps × numbers; after the end the last is repeated."""
-    plant, rng = loop.dynamics, np.random.default_rng(0)
+    plant = loop.dynamics
+    rng = np.random.default_rng(0)
     starts = np.array([plant.start(rng) for _ in range(_DRAWN)])
     if len(loop.names) > plant.state_dims:  # with an action that waits
         low, high = np.array(list(loop.waiting_ranges().values())).T

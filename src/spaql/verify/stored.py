@@ -36,7 +36,9 @@ _FOREVER = 10**9
 
 def save_verdict(verdict: Verdict, path: str | os.PathLike[str]) -> None:
     """Write a verdict to a file, with cells that are coarse enough for a map."""
-    coarse, asked, found = verdict.coarser(_CELLS), verdict.statement, verdict.counterexample
+    coarse = verdict.coarser(_CELLS)
+    asked = verdict.statement
+    found = verdict.counterexample
     boxes = {name: getattr(asked, name) for name in _BOXES}
     data: dict[str, Any] = {
         "kind": KIND,
@@ -68,13 +70,15 @@ def save_verdict(verdict: Verdict, path: str | os.PathLike[str]) -> None:
 def load_verdict(path: str | os.PathLike[str]) -> Verdict:
     """Read a verdict; raises `ArchiveError` if the file is damaged, or not a verdict."""
     document = archive.load(path)
-    data, arrays = document.data, document.arrays
+    data = document.data
+    arrays = document.arrays
     if data.get("kind") != KIND:
         raise ArchiveError(f"The file holds {data.get('kind')!r}, not a verdict of spaql verify.")
     with reading(KIND):
         names = stored_names("numbers", _strings(data["names"]))
         n = len(names)
-        status, times = typed(arrays["status"], np.int8), typed(arrays["times"], np.int32)
+        status = typed(arrays["status"], np.int8)
+        times = typed(arrays["times"], np.int32)
         if status.ndim != n or times.shape != status.shape or np.any((status < 0) | (status > 2)):
             raise ArchiveError("The cells of the verdict are not those of its numbers.")
         texts: dict[str, Any] = {name: str(data[name]) for name in _TEXTS}

@@ -15,7 +15,9 @@ from spaql.formatting import duration
 from spaql.verify.replay import Counterexample
 from spaql.verify.statement import Statement, box_text
 
-PROVEN, REFUTED, UNDECIDED = 0, 1, 2
+PROVEN = 0
+REFUTED = 1
+UNDECIDED = 2
 ABOUT_LEARNED = "about the learned plant, not the real one"
 """What every sentence and picture of a verdict about a learned plant says."""
 
@@ -92,10 +94,12 @@ class Verdict:
 
         The shares stay those of the fine cells.
         """
-        status, times = self.status, self.times
+        status = self.status
+        times = self.times
         while status.size > most and all(side % 2 == 0 for side in status.shape):
             halves = [2] * status.ndim
-            status, times = worst_status(status, halves), worst_times(times, halves)
+            status = worst_status(status, halves)
+            times = worst_times(times, halves)
         return dataclasses.replace(self, status=status, times=times, details={})
 
 

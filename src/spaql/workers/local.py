@@ -97,7 +97,8 @@ class Workers:
     def map(self, task: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Answer[Item, Result]]:
         """Yield the answers of a task for items as they are ready; items are taken when workers are free."""
         again: deque[tuple[Item, int]] = deque()
-        deaths, sound = 0, False
+        deaths = 0
+        sound = False
         while True:
             for length in (1, 2):  # first an item for every worker, then a second for fast tasks
                 for worker in self._workers:

@@ -49,7 +49,8 @@ class RayWorkers:
                 ) from error
         self._task: Callable[..., Any] | None = None
         self._remote: Any = None
-        self._size, self._counted = 1, -math.inf
+        self._size = 1
+        self._counted = -math.inf
 
     @property
     def size(self) -> int:

@@ -44,7 +44,9 @@ def memory_of(step, n=600, states=2, actions=1):
     rng = np.random.default_rng(0)
     memory = Memory(states, actions)
     for _ in range(n // 20):
-        seen, done, paid = [rng.normal(size=states)], [], []
+        seen = [rng.normal(size=states)]
+        done = []
+        paid = []
         for _ in range(20):
             action = rng.uniform(-1.0, 1.0, actions)
             following, reward = step(seen[-1], action)
@@ -119,7 +121,8 @@ def test_the_budget_is_kept(budget):
 
 
 def test_units_do_not_matter():
-    begin, step = njit(heater_start), njit(heater_step)
+    begin = njit(heater_start)
+    step = njit(heater_step)
 
     def large_start(rng):
         warmth, wanted, outdoor = begin(rng)

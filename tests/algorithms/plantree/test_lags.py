@@ -38,11 +38,9 @@ def memory_of(episodes: list[tuple[np.ndarray, np.ndarray]], code: ActionCode) -
 def test_the_lags_of_a_state_are_the_features_of_a_controller(
     differences: tuple[int, int], actions: int, lengths: list[int], seed: int
 ) -> None:
-    rng, space, lags = (
-        np.random.default_rng(seed),
-        Box(1.0, 3.0, (1,), np.float64),
-        Lags(differences, actions),
-    )
+    rng = np.random.default_rng(seed)
+    space = Box(1.0, 3.0, (1,), np.float64)
+    lags = Lags(differences, actions)
     controller = Controller.of_laws(
         [Observed("x"), Observed("v"), *lags.features(["x", "v"], ["u"])],
         {"u": {"x": 0.5, "v": 0.3}},
@@ -53,9 +51,11 @@ def test_the_lags_of_a_state_are_the_features_of_a_controller(
         actions=("u",),
         sample_time=1.0,
     )
-    episodes, features = [], []
+    episodes = []
+    features = []
     for length in lengths:
-        seen, memory = rng.normal(size=(length + 1, 2)), controller.new_memory(1)
+        seen = rng.normal(size=(length + 1, 2))
+        memory = controller.new_memory(1)
         samples = [controller.sample(seen[t : t + 1], memory) for t in range(length + 1)]
         episodes.append((seen, np.array([one.action[0] for one in samples[:-1]])))
         features.append(np.array([one.inputs[0] for one in samples]))
@@ -67,11 +67,15 @@ def test_the_lags_of_a_state_are_the_features_of_a_controller(
 
 def linear(delay: int, hidden: bool, noise: float, seed: int = 0) -> tuple[Memory, ActionCode]:
     """Return episodes of a mass with damping, with dead time, or of which the speed is not seen."""
-    rng, code = np.random.default_rng(seed), ActionCode(Box(-1.0, 1.0, (1,), np.float64))
+    rng = np.random.default_rng(seed)
+    code = ActionCode(Box(-1.0, 1.0, (1,), np.float64))
     episodes = []
     for _ in range(20):
-        x, v, line = rng.normal(), 0.0, [0.0] * delay
-        rows, actions = [(x, v)], np.repeat(rng.uniform(-1, 1, (30, 1)), 2, axis=0)
+        x = rng.normal()
+        v = 0.0
+        line = [0.0] * delay
+        rows = [(x, v)]
+        actions = np.repeat(rng.uniform(-1, 1, (30, 1)), 2, axis=0)
         for action in actions:
             line.append(float(action[0]))
             v += 0.2 * line.pop(0) - 0.1 * v

@@ -82,7 +82,9 @@ def test_a_goal_is_seen_when_rewards_depend_on_more_than_the_action() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_noise_on_an_action_that_costs_is_no_goal(seed: int) -> None:
-    rng, memory, rewarded = np.random.default_rng(seed), Memory(2, 1), Memory(2, 1)
+    rng = np.random.default_rng(seed)
+    memory = Memory(2, 1)
+    rewarded = Memory(2, 1)
     for one in (memory, rewarded):
         one.begin()
     for i in range(3_000):
@@ -104,7 +106,9 @@ def test_noise_on_an_action_that_costs_is_no_goal(seed: int) -> None:
 def test_a_goal_once_seen_stays_seen_and_is_told_from_the_steps_alone(
     steps: list[tuple[int, float]], seed: int
 ) -> None:
-    memory, seen, rng = Memory(1, 1), False, np.random.default_rng(seed)
+    memory = Memory(1, 1)
+    seen = False
+    rng = np.random.default_rng(seed)
     memory.begin()
     for i, (action, reward) in enumerate(steps):
         state = np.array([reward + rng.random()])
@@ -139,7 +143,8 @@ def test_principal_axes_are_eigenvectors(n: int, seed: int, degenerate: bool) ->
     x = RNG(seed).normal(size=(2 * n, n)) * 10.0 ** RNG(seed).integers(-6, 7)
     if degenerate:
         x[:, n // 2 :] = 0.0
-    matrix, axes = x.T @ x, np.empty((n, n))
+    matrix = x.T @ x
+    axes = np.empty((n, n))
     principal_axes(matrix.copy(), axes)
     assert axes @ axes.T == pytest.approx(np.eye(n), abs=1e-12)
     turned = axes @ matrix @ axes.T
@@ -169,7 +174,8 @@ def test_a_logistic_regression_is_the_one_whose_slope_is_0() -> None:
 
 def test_an_affine_system_is_learned_exactly() -> None:
     rng = RNG(0)
-    a, b = np.array([[0.9, 0.2], [-0.1, 0.95]]), np.array([[0.1], [0.3]])
+    a = np.array([[0.9, 0.2], [-0.1, 0.95]])
+    b = np.array([[0.1], [0.3]])
     c = np.array([1.0, -2.0])
     memory = remember(
         lambda s, u: (a @ s + b @ u + 0.5, float(c @ s + 3.0 * u[0] + 7.0)),
@@ -178,7 +184,8 @@ def test_an_affine_system_is_learned_exactly() -> None:
     )
     scale, plant = everything(memory, ActionCode(Box(-1.0, 1.0, (1,))))
     assert len(plant.feature) == 1
-    after, room = np.empty(2), np.empty(3)
+    after = np.empty(2)
+    room = np.empty(3)
     for s, u in zip(rng.normal(2.0, 1.0, (50, 2)), rng.uniform(-1, 1, (50, 1)), strict=True):
         assert predict(plant, 0, scale.z(s), u, after, room) == 0.0
         assert after * scale.deviation + scale.mean == pytest.approx(a @ s + b @ u + 0.5, abs=1e-4)
@@ -190,7 +197,8 @@ def test_a_cell_is_cut_where_two_laws_leave_the_least() -> None:
     for _ in range(10):
         x = np.concatenate([np.ones((60, 1)), rng.normal(size=(60, 3))], axis=1)
         y = np.stack([np.abs(x[:, 1] - rng.normal()), np.sin(2 * x[:, 2])], axis=1)
-        prior, ridge = rng.normal(size=(4, 2)), 0.3
+        prior = rng.normal(size=(4, 2))
+        ridge = 0.3
 
         def left(rows: np.ndarray, x=x, rest=y - x @ prior, ridge=ridge) -> float:
             """The squared error of a law with a ridge towards the prior."""
@@ -210,7 +218,8 @@ def test_a_plant_with_two_laws_is_cut_between_them() -> None:
         np.zeros((4000, 1)),
     )
     scale, plant = everything(memory, ActionCode(Box(-1.0, 1.0, (1,))))
-    after, room = np.empty(1), np.empty(2)
+    after = np.empty(1)
+    room = np.empty(2)
     for s in (-0.8, -0.3, 0.3, 0.8):
         predict(plant, 0, scale.z(np.array([s])), np.zeros(1), after, room)
         assert after * scale.deviation + scale.mean == pytest.approx(-0.5 * abs(s), abs=0.01)
@@ -227,8 +236,10 @@ def test_a_prediction_stays_with_what_was_seen() -> None:
     seen = scale.z(memory.nexts)
     axes = np.linalg.eigh(np.cov(seen.T))[1]
     along = (seen - seen.mean(axis=0)) @ axes
-    low, high = along.min(axis=0), along.max(axis=0)
-    after, room = np.empty(2), np.empty(3)
+    low = along.min(axis=0)
+    high = along.max(axis=0)
+    after = np.empty(2)
+    room = np.empty(3)
     for far in RNG(3).normal(0.0, 50.0, (20, 2)):
         predict(plant, 0, far, np.ones(1), after, room)
         told = (after - seen.mean(axis=0)) @ axes
@@ -242,7 +253,8 @@ def test_ends_are_cut_where_gini_says() -> None:
     ended = z[:, 1] > 0.7
     feature, threshold, left, chance = grow_termination(z, ended)
     assert feature.tolist() == [1, -1, -1]
-    lower, upper = z[~ended, 1].max(), z[ended, 1].min()
+    lower = z[~ended, 1].max()
+    upper = z[ended, 1].min()
     assert lower < threshold[0] <= upper
     assert chance[left[0] : left[0] + 2].tolist() == [0.0, 1.0]
 
@@ -290,7 +302,8 @@ def test_the_unknown_draws_those_who_hope_and_an_end_is_worth_its_reward(
 def test_the_first_cut_of_a_tree_is_the_best_of_all_cuts() -> None:
     rng = RNG(5)
     for _ in range(20):
-        z, votes = rng.normal(size=(12, 2)), rng.normal(size=(12, 3))
+        z = rng.normal(size=(12, 2))
+        votes = rng.normal(size=(12, 3))
         tree = grow_choices(z, votes, 2, 2)
 
         def variance(rows: np.ndarray, votes: np.ndarray = votes) -> float:
@@ -329,8 +342,11 @@ def test_options_and_mean_values_are_those_of_their_definition() -> None:
     plain = mean_values(cells, value, False, far, -7.0)
     assert plain == pytest.approx([np.mean(some) if some else -7.0 for some in known])
     options = try_options(simulation.plant, cells, z, simulation.actions, 0.9)
-    i, a, room = 140, 2, np.empty(3)
-    state, total = z[i].copy(), 0.0
+    i = 140
+    a = 2
+    room = np.empty(3)
+    state = z[i].copy()
+    total = 0.0
     for step in range(8):
         assert predict(simulation.plant, 0, state, simulation.actions[a], state, room) == 0.0
         total += 0.9**step * room[-1]
@@ -360,7 +376,8 @@ def test_partitions_of_many_dimensions_keep_to_their_own_nodes(dims: int, coarse
 
 
 def test_the_nearest_state_is_the_one_least_far_away() -> None:
-    z, points = RNG(10).normal(size=(200, 3)), RNG(11).normal(size=(50, 3))
+    z = RNG(10).normal(size=(200, 3))
+    points = RNG(11).normal(size=(50, 3))
     apart = ((points[:, np.newaxis] - z) ** 2).sum(axis=2)
     assert nearest(z, points).tolist() == apart.argmin(axis=1).tolist()
 
@@ -377,8 +394,10 @@ def steps_to_zero() -> Memory:
 @pytest.mark.slow
 @pytest.mark.parametrize(("spread", "leaves"), [(0.0, 2), (200.0, 1)])
 def test_of_two_that_cannot_be_told_apart_the_last_choice_is_the_smaller(spread: float, leaves: int) -> None:
-    memory, problem = steps_to_zero(), spaql.make_problem("MountainCarContinuous-v0")
-    code, scale = ActionCode(Box(-1.0, 1.0, (1,))), Scale.of(memory)
+    memory = steps_to_zero()
+    problem = spaql.make_problem("MountainCarContinuous-v0")
+    code = ActionCode(Box(-1.0, 1.0, (1,)))
+    scale = Scale.of(memory)
 
     def candidate(feature: list[int], offset: float) -> Candidate:
         laws = np.tile(np.array([offset, -2.0, 0.0]), (len(feature), 1, 1))
@@ -386,9 +405,11 @@ def test_of_two_that_cannot_be_told_apart_the_last_choice_is_the_smaller(spread:
             np.array(feature), np.zeros(len(feature)), np.eye(len(feature), dtype=int)[0], laws
         )
         rules = to_rules(tree, scale, code, problem)
-        starts, returns = list(memory.states[:20]), []
+        starts = list(memory.states[:20])
+        returns = []
         for i, start in enumerate(starts):
-            s, total = start.copy(), 0.0
+            s = start.copy()
+            total = 0.0
             for _ in range(memory.longest):
                 z = (s[:1] - scale.mean[:1]) / scale.deviation[:1]
                 s, reward = step_to_zero(s, np.clip(offset - 2.0 * z, -1, 1))
@@ -396,7 +417,8 @@ def test_of_two_that_cannot_be_told_apart_the_last_choice_is_the_smaller(spread:
             returns.append(total + spread * (-1) ** i)
         return Candidate(rules, starts, returns)
 
-    small, large = candidate([-1], 0.5), candidate([0, -1, -1], 0.0)
+    small = candidate([-1], 0.5)
+    large = candidate([0, -1, -1], 0.0)
 
     def chosen(*, last: bool) -> int:
         settings = PlanTreeSettings(effort=0.05)
@@ -407,28 +429,37 @@ def test_of_two_that_cannot_be_told_apart_the_last_choice_is_the_smaller(spread:
 
 @pytest.mark.slow
 def test_what_has_played_and_fell_short_is_left_and_what_kept_its_word_is_preferred() -> None:
-    memory, problem, step = steps_to_zero(), spaql.make_problem("MountainCarContinuous-v0"), step_to_zero
-    code, scale = ActionCode(Box(-1.0, 1.0, (1,))), Scale.of(memory)
+    memory = steps_to_zero()
+    problem = spaql.make_problem("MountainCarContinuous-v0")
+    step = step_to_zero
+    code = ActionCode(Box(-1.0, 1.0, (1,)))
+    scale = Scale.of(memory)
 
     def law(offset: float, gain: float) -> Candidate:
         numbers = np.array([[[offset, gain, 0.0]]])
         tree = ControllerTree(np.array([-1]), np.zeros(1), np.zeros(1, np.int64), numbers)
         return Candidate(to_rules(tree, scale, code, problem))
 
-    good, same, bad = law(0.0, -2.0), law(0.0, -2.0), law(0.5, 0.0)
+    good = law(0.0, -2.0)
+    same = law(0.0, -2.0)
+    bad = law(0.5, 0.0)
     lightly = PlanTreeSettings(effort=0.05)
 
     def chosen(*some: Candidate, last: bool) -> Candidate:
         return choose(memory, code, lightly, list(some), RNG(0), last=last)
 
     assert chosen(bad, good, last=False) is good
-    good.starts, good.returns = [memory.states[0], memory.states[1]], [-1e6, -1e6]
+    good.starts = [memory.states[0], memory.states[1]]
+    good.returns = [-1e6, -1e6]
     assert chosen(good, same, last=False) is same
-    bad.starts, bad.returns = good.starts, [-1e3, -1e3]
+    bad.starts = good.starts
+    bad.returns = [-1e3, -1e3]
     assert chosen(good, bad, last=True) is bad
-    good.starts, good.returns = [], []
+    good.starts = []
+    good.returns = []
     for start in (memory.states[0], memory.states[1]):
-        s, total = start.copy(), 0.0
+        s = start.copy()
+        total = 0.0
         for _ in range(memory.longest):
             s, reward = step(s, np.clip(-2.0 * (s[:1] - scale.mean[:1]) / scale.deviation[:1], -1, 1))
             total += reward

@@ -22,8 +22,10 @@ class Regulator(gymnasium.Env):
 
     observation_space = Box(-10.0, 10.0, (2,), np.float64)
     action_space = Box(-2.0, 2.0, (1,), np.float64)
-    a, b = np.array([[0.98, 0.2], [-0.2, 0.94]]), np.array([[0.0], [0.2]])
-    q, r = np.diag([1.0, 0.5]), np.array([[0.5]])
+    a = np.array([[0.98, 0.2], [-0.2, 0.94]])
+    b = np.array([[0.0], [0.2]])
+    q = np.diag([1.0, 0.5])
+    r = np.array([[0.5]])
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -50,7 +52,8 @@ def digest(agent: spaql.Agent, folder: Path) -> str:
 
 
 def returns_of(gain: np.ndarray | None, policy: spaql.Policy | None) -> np.ndarray:
-    env, found = Regulator(), []
+    env = Regulator()
+    found = []
     for seed in range(50):
         s, _ = env.reset(seed=seed)
         total = 0.0
@@ -68,7 +71,8 @@ def test_a_linear_quadratic_problem_is_solved_within_two_per_cent() -> None:
     agent = spaql.PlanTree(Regulator(), horizon=50, seed=0, effort=0.2, leaves=8)
     agent.learn(total_timesteps=3000, progress_bar=False)
     assert agent.policy.laws.gain.any()
-    best, ours = returns_of(gain, None).mean(), returns_of(None, agent.policy).mean()
+    best = returns_of(gain, None).mean()
+    ours = returns_of(None, agent.policy).mean()
     assert ours >= 1.02 * best  # both are negative
 
 
@@ -134,7 +138,8 @@ def test_a_controller_is_there_at_any_time_and_saved(tmp_path: Path) -> None:
 @pytest.mark.parametrize("env", ["cartpole200", "pendulum"])
 def test_the_rules_of_an_agent_are_written_so_and_come_back_from_arrays(env: str) -> None:
     agent = spaql.PlanTree(env, seed=0, effort=0.01).learn(total_timesteps=400, progress_bar=False)
-    tree, learner = agent.policy, agent._learner
+    tree = agent.policy
+    learner = agent._learner
     assert str(within_space(tree)) == str(tree)
     assert len(tree.laws) == len(set(tree.leaf[tree.feature < 0].tolist()))
     assert str(rules_from(rules_to(tree), learner.code, agent.problem)) == str(tree)

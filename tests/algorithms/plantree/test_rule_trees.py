@@ -14,7 +14,8 @@ from spaql.controllers import Controller, Laws
 
 def inside(tree: Controller, rng: np.random.Generator, count: int) -> np.ndarray:
     """Draw observations of the space, many of them on thresholds, beside them, and on the bounds."""
-    low, high = tree.observation_space.low, tree.observation_space.high
+    low = tree.observation_space.low
+    high = tree.observation_space.high
     points = rng.normal(size=(count, tree.dims)) * 10.0 ** rng.integers(-3, 4, (count, tree.dims))
     for j, cuts in enumerate(tree.thresholds):
         telling = np.concatenate([cuts, np.nextafter(cuts, -np.inf), [low[j], high[j]]])
@@ -27,7 +28,8 @@ def inside(tree: Controller, rng: np.random.Generator, count: int) -> np.ndarray
 def test_the_actions_inside_the_space_are_the_same(seed: int, dims: int, leaves: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, dims, leaves, kind)
-    kept, points = within_space(tree), inside(tree, rng, 500)
+    kept = within_space(tree)
+    points = inside(tree, rng, 500)
     with np.errstate(invalid="ignore", over="ignore"):
         np.testing.assert_array_equal(kept.act(points), tree.act(points))
     space = tree.observation_space

@@ -24,9 +24,14 @@ LINE = SPACES[1]
 
 def played(simulation: Simulation, tree: ControllerTree, start: int) -> tuple[float, int, set[int]]:
     """The return, the length, and the leaves of an episode, step by step."""
-    numbers, listed = tree.law.shape[1], tree.law.shape[2] == 1
-    z, room = simulation.starts[start].copy(), np.empty(3)
-    total, going, before, leaves = 0.0, 1.0, None, set()
+    numbers = tree.law.shape[1]
+    listed = tree.law.shape[2] == 1
+    z = simulation.starts[start].copy()
+    room = np.empty(3)
+    total = 0.0
+    going = 1.0
+    before = None
+    leaves = set()
     for taken in range(1, simulation.steps + 1):
         leaves.add(find(tree.feature, tree.threshold, tree.left, 0, z))
         action = controls(tree, z[np.newaxis], simulation.actions)[0]
@@ -45,7 +50,10 @@ def played(simulation: Simulation, tree: ControllerTree, start: int) -> tuple[fl
 
 def charged(simulation: Simulation, tree: ControllerTree, start: int) -> float:
     """The penalty of an episode without ends: a tenth of a deviation that is cut costs it in full."""
-    plant, z, room, total = simulation.plant, simulation.starts[start].copy(), np.empty(3), 0.0
+    plant = simulation.plant
+    z = simulation.starts[start].copy()
+    room = np.empty(3)
+    total = 0.0
     root = plant.roots[simulation.member[start]]
     for _ in range(simulation.steps):
         action = controls(tree, z[np.newaxis], simulation.actions)[0]
@@ -58,9 +66,11 @@ def charged(simulation: Simulation, tree: ControllerTree, start: int) -> float:
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_steps_that_leave_the_data_cost_their_penalty(space: Space) -> None:
-    free, tree = game_of(space, RNG(7), ends=False), four_leaves(space, RNG(8))
+    free = game_of(space, RNG(7), ends=False)
+    tree = four_leaves(space, RNG(8))
     free = free._replace(starts=3.0 * free.starts)
-    priced, penalties = free._replace(edge=3.0), []
+    priced = free._replace(edge=3.0)
+    penalties = []
     for start in range(40):
         passed = np.zeros(7, np.bool_)
         without, steps = play(free, tree, start, passed)
@@ -73,7 +83,9 @@ def test_steps_that_leave_the_data_cost_their_penalty(space: Space) -> None:
 @pytest.mark.parametrize("space", SPACES, ids=str)
 @pytest.mark.parametrize("ends", [False, True])
 def test_an_episode_is_control_and_predict_over_and_over(space: Space, ends: bool) -> None:
-    simulation, tree, lengths = game_of(space, RNG(7), ends=ends), four_leaves(space, RNG(8)), set()
+    simulation = game_of(space, RNG(7), ends=ends)
+    tree = four_leaves(space, RNG(8))
+    lengths = set()
     assert len(simulation.plant.end_score) == (6 if ends else 0)
     for start in range(40):
         passed = np.zeros(7, np.bool_)
@@ -87,9 +99,14 @@ def test_an_episode_is_control_and_predict_over_and_over(space: Space, ends: boo
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_states_step_together_as_one_by_one(space: Space) -> None:
-    simulation, tree, rng = game_of(space, RNG(15)), four_leaves(space, RNG(16)), RNG(17)
-    z, root = rng.normal(size=(30, 2)), rng.choice(simulation.plant.roots, 30)
-    actions, chance, room = controls(tree, z, simulation.actions), np.empty(30), np.empty(3)
+    simulation = game_of(space, RNG(15))
+    tree = four_leaves(space, RNG(16))
+    rng = RNG(17)
+    z = rng.normal(size=(30, 2))
+    root = rng.choice(simulation.plant.roots, 30)
+    actions = controls(tree, z, simulation.actions)
+    chance = np.empty(30)
+    room = np.empty(3)
     after = z.copy()
     move(simulation.plant, root, after, actions, chance)
     for i in range(30):
@@ -118,7 +135,8 @@ def removals(tree: ControllerTree) -> list[ControllerTree]:
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_the_leaf_that_is_pruned_is_the_one_that_costs_least(space: Space) -> None:
-    simulation, tree = game_of(space, RNG(9)), four_leaves(space, RNG(10))
+    simulation = game_of(space, RNG(9))
+    tree = four_leaves(space, RNG(10))
     returns = sorted(play_all(simulation, one).mean() for one in removals(tree))
     assert prune(simulation, tree, 1, 0) == 1
     assert count_leaves(tree) == 3
@@ -126,7 +144,8 @@ def test_the_leaf_that_is_pruned_is_the_one_that_costs_least(space: Space) -> No
 
 
 def test_polish_gains_and_prune_makes_smaller() -> None:
-    simulation, tree = double_integrator(RNG(8)), four_leaves(LINE, RNG(8))
+    simulation = double_integrator(RNG(8))
+    tree = four_leaves(LINE, RNG(8))
     before = play_all(simulation, tree).mean()
     after = polish(simulation, tree, 50_000, RNG(0)).mean()
     assert after == play_all(simulation, tree).mean()
@@ -153,7 +172,8 @@ def test_a_polished_leaf_does_the_best_of_the_listed_actions() -> None:
 
 
 def test_a_workshop_gives_ever_smaller_controllers_and_keeps_hard_starts() -> None:
-    simulation, rng = double_integrator(RNG(12)), RNG(13)
+    simulation = double_integrator(RNG(12))
+    rng = RNG(13)
     z = rng.normal(size=(800, 2))
     wide = grow_laws(z, np.sign(z[:, :1] * z[:, 1:]), np.ones(800), 20, 10, 0.1, 2)
     assert count_leaves(wide) == 20
@@ -172,8 +192,10 @@ def test_a_workshop_gives_ever_smaller_controllers_and_keeps_hard_starts() -> No
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "MountainCarContinuous-v0"])
 def test_a_controller_comes_back_from_its_rules(env: str) -> None:
-    problem, rng = spaql.make_problem(env), RNG(14)
-    code, dims = ActionCode(problem.actions.space), problem.states.dims
+    problem = spaql.make_problem(env)
+    rng = RNG(14)
+    code = ActionCode(problem.actions.space)
+    dims = problem.states.dims
     scale = Scale(rng.normal(size=dims), rng.uniform(0.5, 2.0, dims))
     tree = four_leaves(problem.actions.space, rng)
     if code.listed:

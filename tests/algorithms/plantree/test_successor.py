@@ -12,7 +12,8 @@ from spaql.algorithms.plantree import learner
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import easy
 
-OWN, ALL = 600, 40_000
+OWN = 600
+ALL = 40_000
 
 
 @pytest.fixture(autouse=True)

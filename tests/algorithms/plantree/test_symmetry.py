@@ -48,10 +48,13 @@ def recorded(
     env: str, steps: int, seed: int, noise: float = 0.0, *, wind: bool = False
 ) -> tuple[Memory, ActionCode]:
     """Play random actions that are held for a while; noise is a share of the deviation of observations."""
-    world, rng = gymnasium.make(env), np.random.default_rng(seed)
+    world = gymnasium.make(env)
+    rng = np.random.default_rng(seed)
     world = Windy(world) if wind else world
     code = ActionCode(world.action_space)
-    memory, over, held = Memory(world.observation_space.shape[0], code.numbers), True, 0
+    memory = Memory(world.observation_space.shape[0], code.numbers)
+    over = True
+    held = 0
     for _ in range(steps):
         if over:
             state = world.reset(seed=int(rng.integers(2**31)))[0].astype(np.float64)
@@ -63,7 +66,8 @@ def recorded(
         held -= 1
         after, reward, terminated, truncated, _ = world.step(code.raw(action))
         memory.add(state, action, float(reward), after.astype(np.float64), ended=terminated)
-        state, over = after.astype(np.float64), terminated or truncated
+        state = after.astype(np.float64)
+        over = terminated or truncated
     return (disturbed(memory, code, noise, rng) if noise else memory), code
 
 
@@ -83,12 +87,16 @@ def cart(
     steps: int = 2000,
 ) -> tuple[Memory, ActionCode]:
     """A cart with a sensor on either side, and four actions: nothing, push left, brake, push right."""
-    code, memory, x, v = ActionCode(Discrete(4)), Memory(4, 1), 0.0, 0.0
+    code = ActionCode(Discrete(4))
+    memory = Memory(4, 1)
+    x = 0.0
+    v = 0.0
 
     def seen() -> np.ndarray:
         return np.array([x, v, np.exp(-((x + 1) ** 2)), np.exp(-((x - 1) ** 2))])
 
-    over, action = True, 0
+    over = True
+    action = 0
     for step in range(steps):
         if over:
             x, v = rng.uniform(-1, 1, 2)
@@ -136,7 +144,8 @@ def test_a_slope_or_one_end_that_differs_is_no_mirror() -> None:
 
 def room(seed: int) -> tuple[Memory, ActionCode]:
     """A heated room, insulated so well that the outdoor temperature, the last number, does not matter."""
-    rng, code = np.random.default_rng(seed), ActionCode(Box(0.0, 1.0, (1,)))
+    rng = np.random.default_rng(seed)
+    code = ActionCode(Box(0.0, 1.0, (1,)))
     memory = Memory(3, 1)
     for _ in range(25):
         inside, wanted, outdoor = rng.uniform([14, 18, -8], [26, 24, 8])
@@ -178,7 +187,8 @@ def test_nothing_is_found_where_nothing_can_be_told() -> None:
 def test_nothing_is_found_where_the_halves_have_no_states_in_common() -> None:
     """The halves are blocks by turns, and so are the values of the second number."""
     memory, code = recorded("Pendulum-v1", 2000, seed=1)
-    arrays, turn = memory.arrays(), (np.arange(2001) // _BLOCK % 2).astype(float)
+    arrays = memory.arrays()
+    turn = (np.arange(2001) // _BLOCK % 2).astype(float)
     arrays["states"] = np.column_stack([arrays["states"], turn[:-1]])
     arrays["nexts"] = np.column_stack([arrays["nexts"], turn[1:]])
     assert find_mirror(Memory.from_arrays(arrays, 4, 1, 0), code) is None
@@ -186,7 +196,8 @@ def test_nothing_is_found_where_the_halves_have_no_states_in_common() -> None:
 
 def test_a_number_on_one_side_of_0_changes_no_sign() -> None:
     memory, code = recorded("Pendulum-v1", 2000, seed=1)
-    arrays, contact = memory.arrays(), (np.random.default_rng(0).random(2001) < 0.03).astype(float)
+    arrays = memory.arrays()
+    contact = (np.random.default_rng(0).random(2001) < 0.03).astype(float)
     arrays["states"] = np.column_stack([arrays["states"], contact[:-1]])
     arrays["nexts"] = np.column_stack([arrays["nexts"], contact[1:]])
     found = find_mirror(Memory.from_arrays(arrays, 4, 1, 0), code)
@@ -196,7 +207,8 @@ def test_a_number_on_one_side_of_0_changes_no_sign() -> None:
 def test_the_mirrored_fit_is_the_fit_of_doubled_data() -> None:
     memory, code = recorded("Pendulum-v1", 600, seed=0)
     both = MIRRORS["Pendulum-v1"].memory(memory)
-    arrays, flip = memory.arrays(), np.array([1.0, -1.0, -1.0])
+    arrays = memory.arrays()
+    flip = np.array([1.0, -1.0, -1.0])
     doubled = {
         "states": np.concatenate([arrays["states"], arrays["states"] * flip]),
         "actions": np.concatenate([arrays["actions"], -arrays["actions"]]),
@@ -217,7 +229,8 @@ def test_the_mirrored_fit_is_the_fit_of_doubled_data() -> None:
 
 
 def test_a_controller_of_the_half_returns_what_the_whole_one_does() -> None:
-    rng, code = np.random.default_rng(0), ActionCode(Box(-1.0, 1.0, (1,)))
+    rng = np.random.default_rng(0)
+    code = ActionCode(Box(-1.0, 1.0, (1,)))
     mirror = Mirror((0, 1), (-1, -1), (0,), (-1,))
 
     def step(s: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
@@ -230,7 +243,8 @@ def test_a_controller_of_the_half_returns_what_the_whole_one_does() -> None:
     whole = Simulation(
         plant, code.inputs(code.tried(), squares=True), starts, np.zeros(50, np.int64), 60, 0.5
     )
-    low, high = np.array([[0.2, 0.5, -0.4]]), np.array([[-0.3, 0.1, 0.7]])
+    low = np.array([[0.2, 0.5, -0.4]])
+    high = np.array([[-0.3, 0.1, 0.7]])
     turned = np.array([-1.0, 1.0, 1.0])  # the image of c + K s
     half_tree = ControllerTree(
         np.array([1, -1, -1]), np.array([0.3, 0.0, 0.0]), np.array([1, 0, 0]), np.array([low, low, high])
@@ -436,7 +450,8 @@ def test_a_mirror_of_an_environment_without_names_has_default_names(algorithm, s
 
 
 def test_a_run_finds_the_mirror_and_says_so(tmp_path: Path) -> None:
-    run, words = tmp_path / "run", ["--quiet", "--effort", "0.02", "--leaves", "8", "--seed", "1"]
+    run = tmp_path / "run"
+    words = ["--quiet", "--effort", "0.02", "--leaves", "8", "--seed", "1"]
     train = [
         "train",
         "CartPole-v1",

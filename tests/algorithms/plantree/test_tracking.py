@@ -49,7 +49,9 @@ def test_the_learned_plant_plays_recorded_episodes_again(oven: spaql.PlanTree) -
     inner = oven._learner
     tracked = fit_tracked(inner.memory, inner.code, inner.problem, inner.prediction())
     player = TrackedCandidates(tracked, inner.problem, None)
-    made, horizon, memory = inner.designs[0], inner.problem.horizon, inner.memory
+    made = inner.designs[0]
+    horizon = inner.problem.horizon
+    memory = inner.memory
     again = 0
     for episode, first in enumerate(memory.begins.tolist()):
         start = np.zeros((1, GAINS + 1))

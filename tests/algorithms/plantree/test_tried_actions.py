@@ -10,7 +10,8 @@ def tried(*, listed: bool = False) -> tuple[TriedActions, np.ndarray, np.ndarray
     rng = np.random.default_rng(0)
     z = rng.uniform(-1, 1, (4000, 2))
     aside = np.abs(z[:, 0]) > 0.5
-    small, large = rng.uniform(-0.3, 0.3, 4000), rng.uniform(-1, 1, 4000)
+    small = rng.uniform(-0.3, 0.3, 4000)
+    large = rng.uniform(-1, 1, 4000)
     inputs = np.where(aside, large, small)[:, np.newaxis]
     if listed:
         inputs = (aside & (large > 0)).astype(float)[:, np.newaxis]
@@ -19,7 +20,8 @@ def tried(*, listed: bool = False) -> tuple[TriedActions, np.ndarray, np.ndarray
 
 def test_an_action_that_was_tried_elsewhere_is_unseen() -> None:
     actions, z, inputs = tried()
-    here, there = np.zeros((3, 2)), np.full((3, 2), 0.9)
+    here = np.zeros((3, 2))
+    there = np.full((3, 2), 0.9)
     some = np.array([[0.25], [0.95], [-0.95]])
     assert actions.unseen(here, some).tolist() == [False, True, True]
     assert actions.unseen(there, some).tolist() == [False, False, False]

@@ -50,7 +50,8 @@ def acted(tree: CandidateTree, observation: np.ndarray) -> float:
 
 @given(seed=st.integers(0, 10_000), leaves=st.integers(1, 5))
 def test_a_tree_without_absolute_values_acts_the_same(seed: int, leaves: int) -> None:
-    tree, rng = random_mirrored(seed, leaves), np.random.default_rng(~seed & 0xFFFFFF)
+    tree = random_mirrored(seed, leaves)
+    rng = np.random.default_rng(~seed & 0xFFFFFF)
     left, allowed, numbers = tree.unfolded(tree.raw(tree.vector[np.newaxis], UNITS, 6))
     assert (left < 0).sum() == (2 * leaves if leaves > 1 else 1)
     for observation in rng.normal(size=(50, 3)) * UNITS.scale + UNITS.centre:
@@ -63,7 +64,8 @@ def test_a_tree_without_absolute_values_acts_the_same(seed: int, leaves: int) ->
 
 @given(seed=st.integers(0, 10_000), leaves=st.integers(2, 5))
 def test_its_rule_tree_is_read_as_one_half(seed: int, leaves: int) -> None:
-    tree, rng = random_mirrored(seed, leaves), np.random.default_rng(~seed & 0xFFFFFF)
+    tree = random_mirrored(seed, leaves)
+    rng = np.random.default_rng(~seed & 0xFFFFFF)
     rules = to_rules(tree, UNITS, idle_controller(PROBLEM), 6)
     fold = folded(rules)
     assert fold is not None
@@ -91,7 +93,8 @@ def test_a_cut_by_the_absolute_value_alone_is_a_plain_rule_on_both_sides() -> No
 
 @given(seed=st.integers(0, 10_000), leaves=st.integers(1, 6))
 def test_neighbours_of_a_mirrored_tree_are_mirrored(seed: int, leaves: int) -> None:
-    tree, rng = random_mirrored(seed, leaves), np.random.default_rng(~seed & 0xFFFFFF)
+    tree = random_mirrored(seed, leaves)
+    rng = np.random.default_rng(~seed & 0xFFFFFF)
     for make in (neighbour, changed_neighbour):
         found = make(tree, rng.normal(size=(20, 3)), 6, rng, MIRROR)
         assert found.n_leaves <= 6
@@ -99,7 +102,8 @@ def test_neighbours_of_a_mirrored_tree_are_mirrored(seed: int, leaves: int) -> N
 
 
 def test_a_changed_neighbour_differs() -> None:
-    tree, rng = random_mirrored(1, 3), np.random.default_rng(0)
+    tree = random_mirrored(1, 3)
+    rng = np.random.default_rng(0)
     states = rng.normal(size=(50, 3))
     changed = [changed_neighbour(tree, states, 6, rng, MIRROR) for _ in range(100)]
     assert {one.n_leaves for one in changed} == {3, 4}
@@ -109,7 +113,8 @@ def test_a_changed_neighbour_differs() -> None:
 
 @given(seed=st.integers(0, 10_000), leaves=st.integers(1, 5))
 def test_a_tree_in_other_units_acts_the_same(seed: int, leaves: int) -> None:
-    tree, rng = random_mirrored(seed, leaves), np.random.default_rng(~seed & 0xFFFFFF)
+    tree = random_mirrored(seed, leaves)
+    rng = np.random.default_rng(~seed & 0xFFFFFF)
     other = UNITS._replace(centre=np.array([-1.0, 0.0, 0.0]), scale=10.0 ** rng.uniform(-2, 2, 3))
     found = in_other_units(tree, UNITS, other)
     before, after = (one.raw(one.vector[np.newaxis], units) for one, units in ((tree, UNITS), (found, other)))
@@ -133,13 +138,15 @@ def test_files_with_a_side_that_there_is_not_are_refused() -> None:
 def test_a_search_with_wrong_scales_begins_anew() -> None:
     agent = spaql.TreeSearch("CartPole-v1", seed=0, mirror="off").learn(20_000, progress_bar=False)
     search = agent._learner.search
-    evaluator, rng = search.evaluator, np.random.default_rng(0)
+    evaluator = search.evaluator
+    rng = np.random.default_rng(0)
     evaluator.runner = EpisodeRunner(agent.problem, 1)
     right = evaluator.units
     wrong = right._replace(scale=right.scale * np.array([1.0, 1.0, 8.0, 1.0]))
     search.incumbent = in_other_units(search.incumbent, right, wrong)
     search.racers = [search._racer(search.incumbent)]
-    evaluator.units, search.restarts = wrong, 0
+    evaluator.units = wrong
+    search.restarts = 0
     assert search._begins_anew(rng)
     assert search.stage == "measure"
     assert search.restarts == 1

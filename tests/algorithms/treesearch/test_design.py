@@ -49,7 +49,8 @@ def column(action_at_rest: float, output_at_rest: float) -> spaql.Dynamics:
 
 
 def test_absolute_units_are_as_good_as_deviations() -> None:
-    absolute, deviations = column(300.0, 90.0), column(0.0, 0.0)
+    absolute = column(300.0, 90.0)
+    deviations = column(0.0, 0.0)
     found = operating_point(spaql.make_problem(absolute))
     assert found is not None
     assert found.action[0] == pytest.approx(300.0, abs=20.0)
@@ -76,7 +77,8 @@ def test_a_step_of_the_set_point_does_not_kick_the_derivative(structure: Structu
 
 
 def test_a_pid_controller_does_not_kick() -> None:
-    problem, one = spaql.make_problem("spaql/Oven-v0"), np.ones((1, 1))
+    problem = spaql.make_problem("spaql/Oven-v0")
+    one = np.ones((1, 1))
     pid = PIDPolicy(problem, [(0, 1, 0)], kp=0 * one, ki=0 * one, kd=one, filter_time=one, bias=0.3 * one)
     for t, setpoint in enumerate((80.0, 80.0, 90.0, 90.0)):
         assert pid.act(np.array([[75.0, setpoint]]), np.array([t]), None) == pytest.approx(0.3)

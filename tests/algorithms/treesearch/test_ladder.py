@@ -51,7 +51,8 @@ def block_of(env: str, structure: Structure) -> Block:
 
 
 def return_of(controller: Controller, plant: spaql.Dynamics, start: NDArray[np.float64]) -> float:
-    policy, states = controller.for_episodes(1), start[np.newaxis].copy()
+    policy = controller.for_episodes(1)
+    states = start[np.newaxis].copy()
     total = 0.0
     for t in range(40):
         seen = plant.plant.observe(states)
@@ -66,7 +67,8 @@ def return_of(controller: Controller, plant: spaql.Dynamics, start: NDArray[np.f
 @pytest.mark.parametrize("structure", STRUCTURES, ids=lambda one: one.name)
 @pytest.mark.parametrize("env", PLANTS)
 def test_a_compiled_episode_is_that_of_the_controller_it_stands_for(env: str, structure: Structure) -> None:
-    block, rng = block_of(env, structure), np.random.default_rng(3)
+    block = block_of(env, structure)
+    rng = np.random.default_rng(3)
     if not block.meaning.has(structure.kinds):
         return
     tree = block.one_law()
@@ -75,7 +77,8 @@ def test_a_compiled_episode_is_that_of_the_controller_it_stands_for(env: str, st
     starts = player.starts(rng, 3)
     numbers = tree.raw(tree.vector[np.newaxis], block.units)
     found = player.play(Candidates.of(tree.left, tree.allowed, numbers, block.frame), starts, visited=120)
-    controller, plant = block.controller(tree), block.meaning.problem.dynamics
+    controller = block.controller(tree)
+    plant = block.meaning.problem.dynamics
     assert plant is not None
     for i, start in enumerate(starts):
         assert found.returns[0, i] == pytest.approx(return_of(controller, plant, start), rel=1e-12)
@@ -84,7 +87,8 @@ def test_a_compiled_episode_is_that_of_the_controller_it_stands_for(env: str, st
 
 
 def test_environments_play_as_compiled_plants_do() -> None:
-    block, rng = block_of("spaql/Oven-v0", STRUCTURES[0]), np.random.default_rng(1)
+    block = block_of("spaql/Oven-v0", STRUCTURES[0])
+    rng = np.random.default_rng(1)
     problem = spaql.make_problem("spaql/Oven-v0", horizon=40, compiled=False)
     tree = block.one_law()
     tree = tree.with_vector(0.3 * rng.standard_normal(int(tree.free.sum())))
@@ -96,7 +100,9 @@ def test_environments_play_as_compiled_plants_do() -> None:
     controller = block.controller(tree)
     for i, seed in enumerate((5, 6)):
         env = problem.make()
-        observation, state, total = env.reset(seed=seed)[0], None, 0.0
+        observation = env.reset(seed=seed)[0]
+        state = None
+        total = 0.0
         for _ in range(40):
             action, state = controller.predict(observation, state)
             observation, reward, *_ = env.step(action)
@@ -137,7 +143,8 @@ def test_a_rung_is_only_replaced_by_a_better_one_of_its_structure() -> None:
     assert isinstance(ladder, Ladder)
     kinds = [(rung.structure, rung.tree.n_leaves) for rung in ladder.rungs]
     assert len(kinds) == len(set(kinds))
-    count, best = len(ladder.rungs), ladder.rungs[ladder.best]
+    count = len(ladder.rungs)
+    best = ladder.rungs[ladder.best]
     ladder._climb(replace(best, returns=best.returns - 1.0))
     assert ladder.rungs[ladder.best] is best
     better = replace(best, returns=best.returns + 1.0)
@@ -262,7 +269,8 @@ def test_a_damaged_ladder_is_refused() -> None:
 @pytest.mark.parametrize("env", PLANTS)
 def test_the_law_of_a_regulator_acts_as_the_regulator(env: str) -> None:
     problem = spaql.make_problem(env)
-    meaning, plant = Meaning.of(problem), linearise(problem)
+    meaning = Meaning.of(problem)
+    plant = linearise(problem)
     assert meaning is not None
     sizes = {f"error{of}": 100.0 for _, _, of in meaning.pairs}  # no integral is cut
     usual = Usual.about(operating_point(problem))._replace(sizes=sizes)
@@ -271,7 +279,8 @@ def test_the_law_of_a_regulator_acts_as_the_regulator(env: str) -> None:
     weights = np.exp(np.random.default_rng(1).standard_normal(count))
     controller = block.controller(lqr_law(block, plant, weights))
     k = regulator_gains(block, plant, weights)
-    policy, own = LQRPolicy(problem, plant, k[np.newaxis]), controller.for_episodes(4)
+    policy = LQRPolicy(problem, plant, k[np.newaxis])
+    own = controller.for_episodes(4)
     rng = np.random.default_rng(0)
     seen = np.array([problem.make().reset(seed=i)[0] for i in range(4)], np.float64)
     for t in range(5):
@@ -289,7 +298,8 @@ def test_problems_without_set_points_and_without_a_pole_have_no_ladder() -> None
 
 
 def test_a_compiled_episode_of_a_pole_is_that_of_its_controller() -> None:
-    block, rng = block_of(SWING_UP, POLE), np.random.default_rng(3)
+    block = block_of(SWING_UP, POLE)
+    rng = np.random.default_rng(3)
     pole = block.meaning.pole
     assert pole is not None
     tree = block.with_cut(pole_law(block, pole.plant, np.ones(5)), 0.8)
@@ -298,7 +308,8 @@ def test_a_compiled_episode_of_a_pole_is_that_of_its_controller() -> None:
     player = CompiledCandidates(block.meaning.problem)
     starts = player.starts(rng, 3)
     found = player.play(Candidates.of(tree.left, tree.allowed, numbers, block.frame), starts)
-    controller, plant = block.controller(tree), block.meaning.problem.dynamics
+    controller = block.controller(tree)
+    plant = block.meaning.problem.dynamics
     assert plant is not None
     for i, start in enumerate(starts):
         assert found.returns[0, i] == pytest.approx(return_of(controller, plant, start), rel=1e-12)
@@ -321,7 +332,8 @@ def test_laws_of_a_pole_are_odd_and_its_cuts_even() -> None:
 @pytest.mark.parametrize("env", [SWING_UP, "spaql/Furuta-v0"])
 def test_pumping_brings_energy_into_a_pole_below_the_top(env: str) -> None:
     block = block_of(env, POLE)
-    pole, plant = block.meaning.pole, block.meaning.problem.dynamics
+    pole = block.meaning.pole
+    plant = block.meaning.problem.dynamics
     assert pole is not None
     assert plant is not None
     rate = falling_rate(block.meaning.problem, pole.plant)
@@ -331,7 +343,8 @@ def test_pumping_brings_energy_into_a_pole_below_the_top(env: str) -> None:
     def energy(state: tuple[float, ...]) -> float:
         return 0.5 * (state[3] / rate) ** 2 + np.cos(state[2]) - 1.0
 
-    rng, tried = np.random.default_rng(0), 0
+    rng = np.random.default_rng(0)
+    tried = 0
     for _ in range(200):
         state = plant.functions[0](rng)
         state = (0.0, 0.0, rng.uniform(-np.pi, np.pi), rng.uniform(-rate, rate), *state[4:])
@@ -346,14 +359,18 @@ def test_pumping_brings_energy_into_a_pole_below_the_top(env: str) -> None:
 
 @pytest.mark.parametrize("env", [SWING_UP, "spaql/Furuta-v0"])
 def test_a_swing_up_begins_with_pumping_and_a_regulator(env: str) -> None:
-    block, rng = block_of(env, POLE), np.random.default_rng(0)
-    pole, plant = block.meaning.pole, block.meaning.problem.dynamics
+    block = block_of(env, POLE)
+    rng = np.random.default_rng(0)
+    pole = block.meaning.pole
+    plant = block.meaning.problem.dynamics
     assert pole is not None
     assert plant is not None
     rate = falling_rate(block.meaning.problem, pole.plant)
-    pumping, regulator = pumping_law(block, pole, rate), pole_law(block, pole.plant, np.ones(5))
+    pumping = pumping_law(block, pole, rate)
+    regulator = pole_law(block, pole.plant, np.ones(5))
     controller = block.controller(swing_up_racer(block, pole).found)
-    below, above = block.controller(pumping), block.controller(regulator)
+    below = block.controller(pumping)
+    above = block.controller(regulator)
     acted = {True: 0, False: 0}
     for _ in range(200):
         state = plant.functions[0](rng)

@@ -58,8 +58,10 @@ def mirrors(listed: bool) -> st.SearchStrategy[Mirror]:
 def test_a_tree_of_the_basis_is_its_own_mirror_image(
     listed: bool, data: st.DataObject, seed: int, leaves: int
 ) -> None:
-    mirror, rng = data.draw(mirrors(listed)), np.random.default_rng(seed)
-    base, used = one_leaf(4 if listed else 2, 4, listed=listed), usable_in_cuts(mirror, -1)
+    mirror = data.draw(mirrors(listed))
+    rng = np.random.default_rng(seed)
+    base = one_leaf(4 if listed else 2, 4, listed=listed)
+    used = usable_in_cuts(mirror, -1)
     states = rng.normal(size=(20, 4))
     tree = random_tree(base, leaves if used.any() else 1, states, rng, used=used)
     racer = Racer.of(tree, basis=symmetric_basis(tree, mirror))

@@ -28,7 +28,8 @@ PROBLEMS = {name: make_problem(name) for name in ("CartPole-v1", "Acrobot-v1", "
 
 def units_of(problem, rng):
     """Random units, as a search would measure them."""
-    dims, ends = problem.states.dims, action_range(problem.actions.space)
+    dims = problem.states.dims
+    ends = action_range(problem.actions.space)
     listed = not len(ends.low)
     rows = int(problem.actions.space.n) if listed else len(ends.low)
     centre = np.zeros(rows) if listed else (ends.low + ends.high) / 2
@@ -53,7 +54,8 @@ def action_of(tree, numbers, ends, x):
 @settings(max_examples=60)
 @given(st.sampled_from(sorted(PROBLEMS)), st.integers(1, 8), st.integers(0, 2**32 - 1))
 def test_kernel_rule_tree_and_definition_act_alike(name, leaves, seed):
-    problem, rng = PROBLEMS[name], np.random.default_rng(seed)
+    problem = PROBLEMS[name]
+    rng = np.random.default_rng(seed)
     units, base = units_of(problem, rng)
     tree = random_tree(base, leaves, rng.normal(size=(20, problem.states.dims)), rng)
     assert tree.n_leaves == leaves
@@ -75,7 +77,8 @@ def test_kernel_rule_tree_and_definition_act_alike(name, leaves, seed):
 @settings(max_examples=40)
 @given(st.sampled_from(sorted(PROBLEMS)), st.integers(1, 6), st.integers(0, 2**32 - 1))
 def test_a_rule_tree_comes_back_as_the_same_candidate(name, leaves, seed):
-    problem, rng = PROBLEMS[name], np.random.default_rng(seed)
+    problem = PROBLEMS[name]
+    rng = np.random.default_rng(seed)
     units, base = units_of(problem, rng)
     tree = random_tree(base, leaves, rng.normal(size=(20, problem.states.dims)), rng)
     rules = to_rules(tree, units, idle_controller(problem))
@@ -88,7 +91,8 @@ def test_a_rule_tree_comes_back_as_the_same_candidate(name, leaves, seed):
 
 
 def test_locked_leaves_stay_to_the_last_bit_whatever_the_numbers_are():
-    problem, rng = PROBLEMS["Pendulum-v1"], np.random.default_rng(3)
+    problem = PROBLEMS["Pendulum-v1"]
+    rng = np.random.default_rng(3)
     units, base = units_of(problem, rng)
     rules = to_rules(random_tree(base, 4, rng.normal(size=(20, 3)), rng), units, idle_controller(problem))
     rules = locked(rules, 2)
@@ -106,7 +110,8 @@ def test_locked_leaves_stay_to_the_last_bit_whatever_the_numbers_are():
 
 
 def test_a_leaf_with_one_action_may_be_given_others():
-    problem, rng = PROBLEMS["Acrobot-v1"], np.random.default_rng(0)
+    problem = PROBLEMS["Acrobot-v1"]
+    rng = np.random.default_rng(0)
     units, base = units_of(problem, rng)
     rules = Controller(
         laws=[2],
@@ -120,7 +125,8 @@ def test_a_leaf_with_one_action_may_be_given_others():
 
 
 def test_a_split_acts_as_before_and_removing_the_cut_undoes_it():
-    problem, rng = PROBLEMS["Acrobot-v1"], np.random.default_rng(0)
+    problem = PROBLEMS["Acrobot-v1"]
+    rng = np.random.default_rng(0)
     units, base = units_of(problem, rng)
     tree = random_tree(base, 3, rng.normal(size=(20, 6)), rng)
     state = rng.normal(size=6)
@@ -137,7 +143,8 @@ def test_a_split_acts_as_before_and_removing_the_cut_undoes_it():
 
 
 def test_numbers_are_rounded_to_digits():
-    problem, rng = PROBLEMS["Pendulum-v1"], np.random.default_rng(1)
+    problem = PROBLEMS["Pendulum-v1"]
+    rng = np.random.default_rng(1)
     units, base = units_of(problem, rng)
     rules = to_rules(
         random_tree(base, 2, rng.normal(size=(20, 3)), rng), units, idle_controller(problem), digits=2
@@ -148,7 +155,8 @@ def test_numbers_are_rounded_to_digits():
 
 @pytest.mark.parametrize("fault", ["left", "numbers", "allowed", "free"])
 def test_arrays_that_are_no_tree_are_refused(fault):
-    problem, rng = PROBLEMS["Acrobot-v1"], np.random.default_rng(0)
+    problem = PROBLEMS["Acrobot-v1"]
+    rng = np.random.default_rng(0)
     _, base = units_of(problem, rng)
     tree = random_tree(base, 3, rng.normal(size=(20, 6)), rng)
     arrays = {name: array.copy() for name, array in tree.arrays().items()}

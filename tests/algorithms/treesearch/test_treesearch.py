@@ -175,7 +175,8 @@ def evaluator_of(agent: TreeSearch) -> Evaluator:
 
 
 def test_hard_starts_are_played_again_where_a_generation_has_few_starts() -> None:
-    evaluator, rng = evaluator_of(trained(steps=20_000)), np.random.default_rng(0)
+    evaluator = evaluator_of(trained(steps=20_000))
+    rng = np.random.default_rng(0)
     evaluator.hard = np.full((1, 4), 0.01)
     again = sum(int((evaluator.mixed_starts(rng, 6) == 0.01).all(axis=1).sum()) for _ in range(400))
     assert 240 < again < 360  # an eighth of them: 300
@@ -183,7 +184,8 @@ def test_hard_starts_are_played_again_where_a_generation_has_few_starts() -> Non
 
 def test_the_worst_of_a_judgement_are_the_worst_of_its_starts_and_the_hard_ones() -> None:
     agent = trained(steps=20_000)
-    evaluator, tree = evaluator_of(agent), agent._learner.search.base
+    evaluator = evaluator_of(agent)
+    tree = agent._learner.search.base
     evaluator.judging_starts = evaluator.starts(np.random.default_rng(1), 8)
     evaluator.hard = evaluator.starts(np.random.default_rng(2), 3)
     evaluator.hardness = np.zeros(3)

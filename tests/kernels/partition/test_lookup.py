@@ -65,8 +65,10 @@ def test_flat_look_up_equals_the_search(
     partition.balls.q[: partition.n_balls] = q
     box = Box(np.full(dims, -np.inf), np.full(dims, np.inf), dtype=np.float64)
     squash = dict.fromkeys(range(0, dims, 2), 3.0)
-    low, high = box.low.copy(), box.high.copy()
-    low[1::2], high[1::2] = -2.0, 5.0
+    low = box.low.copy()
+    high = box.high.copy()
+    low[1::2] = -2.0
+    high[1::2] = 5.0
     states = StandardStates.of(Box(low, high, dtype=np.float64), squash)
     flat = flatten(partition.balls, trees, states.state_map, states.thresholds)
     cuts = flat.cut[flat.first_child >= 0]

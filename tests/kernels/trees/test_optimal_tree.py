@@ -49,7 +49,8 @@ def test_no_tree_is_smaller_than_the_smallest(shape: list[int], labels: int, gap
 
 
 def test_boxes_may_be_large() -> None:
-    low, high = np.array([[0, 0], [2, 0], [2, 3]]), np.array([[2, 4], [5, 3], [5, 4]])
+    low = np.array([[0, 0], [2, 0], [2, 3]])
+    high = np.array([[2, 4], [5, 3], [5, 4]])
     shape = np.array([5, 4])
     tree = smallest_tree(fewest_leaves(low, high, np.array([0, 1, 2]), shape), shape)
     assert tree[0].tolist() == [0, -1, 1, -1, -1]
@@ -85,7 +86,8 @@ def cheapest(weights: np.ndarray, price: float) -> float:
 )
 def test_no_tree_is_cheaper_than_the_cheapest(shape: list[int], labels: int, price: float, seed: int) -> None:
     grid = np.random.default_rng(seed).integers(0, 4, size=(*shape, labels)).astype(np.float64)
-    where, sizes = np.argwhere(grid > 0).T.copy(), np.array(shape, np.int64)
+    where = np.argwhere(grid > 0).T.copy()
+    sizes = np.array(shape, np.int64)
     weights = weigh_boxes(where[:-1].T.copy(), where[-1], grid[grid > 0], sizes, labels)
     costs = cheapest_costs(weights, sizes, price)
     assert np.isclose(costs[-1], cheapest(grid, price))

@@ -22,7 +22,8 @@ def pendulum(state: np.ndarray, torque: float) -> np.ndarray:
 def cart_pole(state: np.ndarray, force: float) -> np.ndarray:
     env = gymnasium.make("CartPole-v1").unwrapped
     env.reset()
-    env.state, env.force_mag = state, force
+    env.state = state
+    env.force_mag = force
     env.step(1)
     return np.asarray(env.state)
 

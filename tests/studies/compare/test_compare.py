@@ -45,19 +45,25 @@ def points(store: RunStore, run: Run) -> list[dict[str, float]]:
 def replayed(policy: spaql.Policy, env_id: str, starts: np.ndarray) -> tuple[list[float], float]:
     """Play an episode from each start in Gymnasium's own environment, one step after the other."""
     env = gymnasium.make(env_id)
-    plant, returns, changes = env.unwrapped, [], []
+    plant = env.unwrapped
+    returns = []
+    changes = []
     for start in starts:
         env.reset()
         plant.state = np.array(start)
         look = getattr(plant, "_get_obs", None) or getattr(plant, "_get_ob", None)
         seen = look() if look else start.astype(np.float32)
-        total, before, over = 0.0, None, False
+        total = 0.0
+        before = None
+        over = False
         while not over:
             action, _ = policy.predict(seen, deterministic=True)
             if before is not None:
                 changes.append(np.abs(np.subtract(action, before, dtype=np.float64)).mean())
             seen, reward, terminated, truncated, _ = env.step(action)
-            total, before, over = total + float(reward), action, terminated or truncated
+            total = total + float(reward)
+            before = action
+            over = terminated or truncated
         returns.append(total)
     return returns, float(np.mean(changes))
 

@@ -51,7 +51,8 @@ def step_double_integrator(state, action):
 def test_a_double_integrator_returns_within_one_percent_of_the_riccati_equation() -> None:
     problem = plant("double", step_double_integrator, {"u": (-3, 3)}, horizon=50)
     starts = np.array([[0.6, 0.0], [-0.3, 0.2], [0.1, -0.4]])  # none of them saturates the action
-    a, b = np.array([[1.0, 0.1], [0.0, 1.0]]), np.array([[0.0], [0.1]])
+    a = np.array([[1.0, 0.1], [0.0, 1.0]])
+    b = np.array([[0.0], [0.1]])
     best = -np.einsum("ij,jk,ik->i", starts, riccati(a, b, np.diag([1.0, 0.1]), 0.1 * np.eye(1), 50), starts)
     coarse, fine = (limit(problem, Box((-1, -1), (1, 1), points), starts).returns for points in (40, 80))
     assert (fine <= best + 1e-6).all()  # single precision of actions
@@ -90,7 +91,8 @@ def test_its_actions_return_the_same_in_gymnasium(name: str) -> None:
     starts = start_states(RandomPolicy(problem.states, problem.actions), name, episodes=2)
     found = limit(make_problem(name, horizon=150), BOXES[name]._replace(points=34), starts)
     for start, actions, returned in zip(starts, found.actions, found.returns, strict=True):
-        env, total = problem.make(), 0.0
+        env = problem.make()
+        total = 0.0
         env.reset(seed=0)
         env.unwrapped.state = np.array(start)
         played = actions[np.isfinite(actions)]

@@ -117,7 +117,8 @@ def test_every_claim_has_its_place_its_criterion_and_one_of_four_verdicts() -> N
 
 
 def test_criteria_do_not_depend_on_results() -> None:
-    one, other = judge(published()), judge(published(pendulum_spaql=500.0))
+    one = judge(published())
+    other = judge(published(pendulum_spaql=500.0))
     assert [claim.criterion for claim in one] == [claim.criterion for claim in other]
     assert [claim.verdict for claim in one] != [claim.verdict for claim in other]
 

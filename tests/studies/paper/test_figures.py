@@ -126,7 +126,9 @@ def test_an_episode_of_pendulum_obeys_its_equations(study: Study, name: str) -> 
     assert isinstance(record, EpisodesRecord)
     assert [trace.algorithm for trace in record.traces] == ["random", "aql", "spaql", "spaql-ts"]
     for trace in record.traces:
-        angle, speed, total = math.atan2(record.start[1], record.start[0]), record.start[2], 0.0
+        angle = math.atan2(record.start[1], record.start[0])
+        speed = record.start[2]
+        total = 0.0
         assert trace.angle[0] == pytest.approx(angle)
         for torque, seen in zip(trace.action, trace.angle[1:], strict=True):
             upright = (angle + math.pi) % math.tau - math.pi
@@ -167,7 +169,8 @@ def test_trpo_is_shown_where_it_was_run(study: Study, tmp_path: Path) -> None:
     for run in paper.trpo_runs(SIZE):
         folder = long.folder(run)
         folder.mkdir(parents=True)
-        low, high = 10 + run.seed, 20 + run.seed
+        low = 10 + run.seed
+        high = 20 + run.seed
         (folder / "history.csv").write_text(
             "iteration,mean_return,best_return,training_steps,interactions\n"
             f"0,{low},{low},0,100\n1,{high},{high},4000,4200\n"

@@ -32,7 +32,9 @@ class HeldNoise(Policy):
     def __init__(self, policy: Policy | None, space: Box | Discrete, size: float, hold: float) -> None:
         self.policy = policy
         self.action_space: Box | Discrete = space
-        self._code, self._size, self._hold = ActionCode(space), size, hold
+        self._code = ActionCode(space)
+        self._size = size
+        self._hold = hold
         self._noise: NDArray[np.float64] | None = None
 
     def for_episodes(self, n: int) -> Policy:
@@ -42,15 +44,18 @@ class HeldNoise(Policy):
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Return a batch of raw actions."""
         assert rng is not None
-        count, width = len(steps), self._code.numbers
+        count = len(steps)
+        width = self._code.numbers
         drawn = rng.random((count, 2 + width))
         if self._noise is None:
             self._noise = drawn
         renewed = drawn[:, 0] < 1.0 / self._hold
         self._noise = np.where(renewed[:, np.newaxis], drawn, self._noise)
-        level, wish = self._noise[:, 1], self._noise[:, 2:]
+        level = self._noise[:, 1]
+        wish = self._noise[:, 2:]
         if isinstance(self.action_space, Discrete):
-            n, start = int(self.action_space.n), int(self.action_space.start)
+            n = int(self.action_space.n)
+            start = int(self.action_space.start)
             random = start + np.floor(wish[:, 0] * n).astype(np.int64)
             if self.policy is None:
                 return random

@@ -149,7 +149,8 @@ def _grown(model: AffineModel, leaves: int, price: float) -> Iterator[tuple[list
 
 def _fitted(model: AffineModel, rows: NDArray[np.int64], curved: NDArray[np.bool_]) -> Part:
     """Return the affine model of some samples, for observations that one model does not predict."""
-    inputs, nexts = model.inputs[rows], model.nexts[rows]
+    inputs = model.inputs[rows]
+    nexts = model.nexts[rows]
     motion = motion_of(inputs, inputs[:, : model.states], nexts, model.moves & curved)
     motion[:, ~curved] = model.motion[:, ~curved]
     off = (nexts - weighted_sum(inputs[:, np.newaxis], motion))[:, curved]
@@ -170,7 +171,8 @@ def _best_cut(
                 above = before[rows, j] >= at
                 if min(above.sum(), (~above).sum()) < least:
                     continue
-                left, right = _fitted(model, rows[~above], curved), _fitted(model, rows[above], curved)
+                left = _fitted(model, rows[~above], curved)
+                right = _fitted(model, rows[above], curved)
                 gain = error - left[2] - right[2]
                 if best is None or gain > best[0]:
                     best = gain, (leaf, j, at), left, right
@@ -181,14 +183,17 @@ def _tree(model: AffineModel, cuts: list[Cut], laws: list[Floats], problem: Prob
     """Return a controller of laws in raw units, with a few digits."""
     space = problem.actions.space
     raw = [model.raw(law) for law in laws]
-    gains, offsets = np.array([gain for gain, _ in raw]), np.array([offset for _, offset in raw])
+    gains = np.array([gain for gain, _ in raw])
+    offsets = np.array([offset for _, offset in raw])
     if isinstance(space, Box):
         code = ActionCode(space)
-        gains, offsets = gains * code.half[:, np.newaxis], code.middle + offsets * code.half
+        gains = gains * code.half[:, np.newaxis]
+        offsets = code.middle + offsets * code.half
     else:
         if model.kind == LEVELS:
             gains, offsets = _scores_of_levels(gains, offsets, int(space.n))
-        gains, offsets = gains - gains[:, :1], offsets - offsets[:, :1]
+        gains = gains - gains[:, :1]
+        offsets = offsets - offsets[:, :1]
     feature, threshold, left, leaf = _nodes(cuts, model)
     return Controller(
         feature=feature,
@@ -206,7 +211,10 @@ def _tree(model: AffineModel, cuts: list[Cut], laws: list[Floats], problem: Prob
 
 def _nodes(cuts: list[Cut], model: AffineModel) -> tuple[NDArray[Any], Floats, NDArray[Any], NDArray[Any]]:
     """Return the nodes of a controller: feature, threshold, left child, leaf."""
-    feature, threshold, left, leaf = [-1], [0.0], [-1], [0]
+    feature = [-1]
+    threshold = [0.0]
+    left = [-1]
+    leaf = [0]
     for count, (row, j, at) in enumerate(cuts, start=1):
         node = leaf.index(row)
         feature[node], leaf[node], left[node] = j, -1, len(feature)

@@ -84,7 +84,8 @@ class AffineModel:
         None if steps are too few, or rewards do not depend on the observations.
         """
         going = ~memory.ended
-        states, rewards = memory.states[going], memory.rewards[going]
+        states = memory.states[going]
+        rewards = memory.rewards[going]
         width = states.shape[1] + 1 + actions.shape[1]
         if len(states) < _SAMPLES_EACH * width * (width + 1) / 2 or rewards.min() == rewards.max():
             return None
@@ -114,7 +115,8 @@ class AffineModel:
 
         The price of the square of an action is in shares of the cost of the observations.
         """
-        n, width = self.states, len(motion)
+        n = self.states
+        width = len(motion)
         model = np.zeros((width, n + 1))
         model[:, :n] = motion
         model[n, n] = 1.0
@@ -125,7 +127,8 @@ class AffineModel:
         kept = [j for j in range(width) if j != n]
         cost[np.ix_(kept, kept)] = _positive(cost[np.ix_(kept, kept)])
         size = max(math.fsum(cost.diagonal()[:n].tolist()), 1e-9)
-        values, gains = np.empty((width, width)), np.empty((width - n - 1, n + 1))
+        values = np.empty((width, width))
+        gains = np.empty((width - n - 1, n + 1))
         discount = 1.0 - 1.0 / max(self.horizon, 20)
         regulator(model, cost, discount, price * size, min(self.horizon, _LONG), values, gains)
         if self.kind == SCORES:
@@ -141,7 +144,8 @@ class AffineModel:
         """
         starts = (starts[rng.integers(len(starts), size=_EPISODES)] - self.centre) / self.scale
         both = np.concatenate([self.inputs[:, : self.states], self.nexts])
-        low, high = both.min(axis=0), both.max(axis=0)
+        low = both.min(axis=0)
+        high = both.max(axis=0)
         gap = (high - low) / 2
         reward = self.reward
         steps = min(self.horizon, _STEPS)
@@ -259,8 +263,10 @@ def _least_of_planes(inputs: Floats, rewards: Floats, count: int, rng: Rng) -> t
     """
     if len(inputs) > _MOST:
         chosen = rng.permutation(len(inputs))[:_MOST]
-        inputs, rewards = inputs[chosen], rewards[chosen]
-    best, planes = math.inf, np.zeros((count, inputs.shape[1]))
+        inputs = inputs[chosen]
+        rewards = rewards[chosen]
+    best = math.inf
+    planes = np.zeros((count, inputs.shape[1]))
     for _ in range(_TRIES):
         centres = inputs[rng.integers(len(inputs), size=count)]
         distances = ((inputs[:, np.newaxis] - centres) ** 2).cumsum(axis=2)[:, :, -1]
@@ -272,12 +278,14 @@ def _least_of_planes(inputs: Floats, rewards: Floats, count: int, rng: Rng) -> t
                 if own.sum() > inputs.shape[1]:
                     tried[k] = _least_squares(inputs[own], rewards[own, np.newaxis])[:, 0]
             values = weighted_sum(inputs[:, np.newaxis], tried.T)
-            before, part = part, values.argmin(axis=1)
+            before = part
+            part = values.argmin(axis=1)
             if np.array_equal(before, part):
                 break
         left = _variance(rewards - values.min(axis=1))
         if left < best:
-            best, planes = left, tried
+            best = left
+            planes = tried
     return planes, best
 
 
@@ -288,7 +296,8 @@ def _product(a: Floats, b: Floats) -> Floats:
 
 def _positive(matrix: Floats) -> Floats:
     """Return a symmetric matrix without its negative curvatures."""
-    rotated, axes = (matrix + matrix.T) / 2, np.empty(matrix.shape)
+    rotated = (matrix + matrix.T) / 2
+    axes = np.empty(matrix.shape)
     principal_axes(rotated, axes)
     curvature = np.maximum(rotated.diagonal(), 0.0)
     return _product(axes.T * curvature, axes)

@@ -105,8 +105,11 @@ class FirstLaw:
         rng: Rng,
         plant: Dynamics | Perturbation | None = None,
     ) -> None:
-        self.problem, self.budget = problem, budget
-        self.runner, self.phase, self.plant = runner, phase, plant
+        self.problem = problem
+        self.budget = budget
+        self.runner = runner
+        self.phase = phase
+        self.plant = plant
         self.spent = 0
         self.best: Candidate | None = None
         self._played: list[Candidate] = []
@@ -232,7 +235,8 @@ class FirstLaw:
             enough = len(field) == 1 or 2 * count > len(self._starts)
             if enough or self.spent + self._cost(better, 2 * count) > last:
                 return field, count
-            field, count = better, 2 * count
+            field = better
+            count = 2 * count
 
     def _cost(self, field: list[Candidate], count: int) -> float:
         """Return the steps that it takes to play laws from so many of the common starts."""
@@ -260,7 +264,8 @@ class FirstLaw:
 
     def _distinct(self, offers: list[Offer]) -> list[Offer]:
         """Return the laws without those that act as an earlier one, or the best so far, does."""
-        space, memory = self._code.space, self.memory
+        space = self._code.space
+        memory = self.memory
         span = max(1.0, float(space.n) - 1.0) if isinstance(space, Discrete) else 2.0
         steps = np.zeros(len(memory), np.int64)
         old = [] if self.best is None else [self.best.offer]

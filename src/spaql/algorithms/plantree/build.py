@@ -136,7 +136,8 @@ def choose(
     predicted, by_plant = _predicted(test, trees)
     scores = means(predicted) - moments(by_plant)[1]
     played = np.array([bool(one.returns) for one in candidates])
-    shortfall, error = np.zeros(len(candidates)), np.zeros(len(candidates))
+    shortfall = np.zeros(len(candidates))
+    error = np.zeros(len(candidates))
     for i in np.flatnonzero(played):
         one = candidates[i]
         gap = _mean_over_plants(test, scale.z(np.array(one.starts)), trees[i]) - np.array(one.returns)
@@ -177,7 +178,8 @@ def keeps_mirror(
     test = _test(memory, scale, code, settings, rng)
     predicted, by_plant = _predicted(test, [from_rules(one, scale, code) for one in (*mirrored, *plain)])
     scores = means(predicted)
-    best, other = int(scores[: len(mirrored)].argmax()), len(mirrored) + int(scores[len(mirrored) :].argmax())
+    best = int(scores[: len(mirrored)].argmax())
+    other = len(mirrored) + int(scores[len(mirrored) :].argmax())
     least = _least(scores[other], _PLAIN_MARGIN * settings.tolerance)
     return bool(scores[best] >= least - _standard_error(by_plant, best)[other])
 

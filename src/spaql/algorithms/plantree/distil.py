@@ -31,11 +31,13 @@ def label(
 ) -> tuple[Floats, Floats]:
     """Return states of the memory and states that trees reach, with the value of every action there."""
     sample = states[rng.permutation(len(states))[:_LABELLED]]
-    z, q = sample, plan.values_of(sample)
+    z = sample
+    q = plan.values_of(sample)
     tree = _grow(code, z, q, _DAGGER_LEAVES, _DAGGER_LABELS)
     for around in range(_ROUNDS):
         reached, values = label_rollouts(plan, simulation, tree if around else None, _LABELLED, rng)
-        z, q = np.concatenate([z, reached]), np.concatenate([q, values])
+        z = np.concatenate([z, reached])
+        q = np.concatenate([q, values])
         if around < _ROUNDS - 1:
             tree = _grow(code, z, q, _DAGGER_LEAVES, _DAGGER_LABELS)
     return z, q

@@ -40,7 +40,8 @@ def fit_plant(
     margin as a share of that. Steps that end an episode are used for the termination tree only, because their
     reward differs.
     """
-    z, after = scale.z(memory.states), scale.z(memory.nexts)
+    z = scale.z(memory.states)
+    after = scale.z(memory.nexts)
     x = np.concatenate([np.ones((len(z), 1)), z, code.inputs(memory.actions, squares=squares)], axis=1)
     y = np.concatenate([after - z, memory.rewards[:, np.newaxis]], axis=1)
     going = ~memory.ended
@@ -57,11 +58,14 @@ def fit_plant(
     roots = np.cumsum([0, *(len(tree[0]) for tree in trees[:-1])])
     shifted = [(tree[0], tree[1], tree[2] + root, *tree[3:]) for tree, root in zip(trees, roots, strict=True)]
     joined = [np.concatenate(parts) for parts in zip(*shifted, strict=True)]
-    rewards, ended, known = memory.rewards, memory.ended, memory.known_ends
+    rewards = memory.rewards
+    ended = memory.ended
+    known = memory.known_ends
     last = mean(rewards[ended]) if ended.any() else known.reward if known is not None else 0.0
     seen = np.array([rewards.min(), rewards.max(), last])
     if known is not None:
-        after, ended = np.concatenate([after, scale.z(known.points)]), np.concatenate([ended, known.ended])
+        after = np.concatenate([after, scale.z(known.points)])
+        ended = np.concatenate([ended, known.ended])
     return Plant._make([roots, *joined, seen, *fit_termination(after, ended)])
 
 
@@ -70,8 +74,11 @@ def _boxes(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return, for every cell, the mean of its next states, their principal axes, and the range along each."""
     dims = after.shape[1]
-    size, centre, axes = np.zeros(count, np.int64), np.zeros((count, dims)), np.zeros((count, dims, dims))
-    low, high = np.zeros((count, dims)), np.zeros((count, dims))
+    size = np.zeros(count, np.int64)
+    centre = np.zeros((count, dims))
+    axes = np.zeros((count, dims, dims))
+    low = np.zeros((count, dims))
+    high = np.zeros((count, dims))
     cell_boxes(cells, after, size, centre, axes, low, high)
     seen = (size > 0)[:, np.newaxis]
     wide = margin * (high - low)

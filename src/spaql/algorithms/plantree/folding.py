@@ -56,7 +56,8 @@ class Half:
         -t. At exactly 0 the rules of the half hold as they are.
         """
         mirror = self.mirror
-        inner, column = rules.feature >= 0, np.maximum(rules.feature, 0)
+        inner = rules.feature >= 0
+        column = np.maximum(rules.feature, 0)
         turned = inner & (np.array(mirror.signs)[column] < 0)
         below = {
             "feature": np.where(inner, np.array(mirror.order)[column], -1),
@@ -68,7 +69,8 @@ class Half:
         first = {"feature": self.side, "threshold": 0.0, "left": 1, "right": 1 + len(inner), "leaf": -1}
         nodes: dict[str, Any] = {}
         for name in NODES:
-            lower, upper = below[name], getattr(rules, name)
+            lower = below[name]
+            upper = getattr(rules, name)
             if name in ("left", "right"):
                 lower, upper = (
                     np.where(inner, part + shift, -1) for part, shift in ((lower, 1), (upper, 1 + len(inner)))
@@ -96,7 +98,8 @@ def with_smallest_half(rules: Controller, mirror: Mirror | None, code: ActionCod
     if mirror is None or fold is None:
         return rules
     half = Half(mirror, fold.side)
-    given, again = rules_to(rules), rules_to(within_space(half.unfold(fold.half, code)))
+    given = rules_to(rules)
+    again = rules_to(within_space(half.unfold(fold.half, code)))
     if given.keys() != again.keys() or any(not np.array_equal(given[name], again[name]) for name in given):
         return rules
     low = np.where(np.arange(rules.dims) == fold.side, 0.0, -np.inf)

@@ -81,7 +81,8 @@ class LogFit:
 
 def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogFit:
     """Search for a controller in plants fitted to a log, and judge what the data support."""
-    problem, code = given.problem, ActionCode(given.problem.actions.space)
+    problem = given.problem
+    code = ActionCode(given.problem.actions.space)
     memory = memory_of(given, code)
     memory.known_ends = known_ends(memory, problem)
     if len(memory.begins) < 2:
@@ -90,7 +91,8 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
             "give a column of episodes, several files, or a horizon of fewer steps than the log has.",
             settings={"horizon": "N"},
         )
-    steps, edge = problem.horizon, _edge_price(memory)
+    steps = problem.horizon
+    edge = _edge_price(memory)
     rng = np.random.default_rng((seed, 0))
     clones = [Candidate(clone_of(memory, code, problem, leaves)) for leaves in _CLONES]
     mirror = chosen_mirror(settings.mirror, memory, code, problem)
@@ -197,13 +199,15 @@ class _HeldOut:
     """Plants that were fitted without a part of the episodes, and that part, for each of several parts."""
 
     def __init__(self, given: LoggedProblem, memory: Memory, code: ActionCode, seed: int) -> None:
-        self._steps, self._seed = given.problem.horizon, seed
+        self._steps = given.problem.horizon
+        self._seed = seed
         self._parts: list[tuple[TestPlant, Floats, tuple[Ints, Floats]]] = []
         episodes = np.arange(len(memory.begins))
         folds = min(_FOLDS, len(episodes))
         for fold in range(folds):
             out = episodes % folds == fold
-            rest, held = memory.only(~out), memory.only(out)
+            rest = memory.only(~out)
+            held = memory.only(out)
             if rest.ended.all():
                 raise SettingError("Nearly every step of the log ends an episode: no motion can be learned.")
             plant = TestPlant(rest, code, given.objective.rewards, given.objective.ends)
@@ -223,7 +227,8 @@ class _HeldOut:
         its predictions made there. The interval is that of the means of the parts, wider by the difference
         that those errors make.
         """
-        rng, steps = np.random.default_rng((self._seed, 1)), self._steps
+        rng = np.random.default_rng((self._seed, 1))
+        steps = self._steps
         quiet = np.array([mean(plant.roll(rules, starts, steps).returns) for plant, starts, _ in self._parts])
         noisy = np.array(
             [
@@ -245,7 +250,10 @@ def _verdict(
     logged: Floats,
 ) -> tuple[str, tuple[str, ...]]:
     """Return the verdict on a controller, and its reasons."""
-    refused, doubts, clipped, unseen = [], [], played.clipped, played.unseen
+    refused = []
+    doubts = []
+    clipped = played.clipped
+    unseen = played.unseen
     at_the_edge = f"{clipped:.1%} of its steps in the learned plant are cut at the edge of the data"
     varied = given.objective.sees_states and float(np.ptp(memory.rewards)) > 0.0
     if not varied and given.objective.end is None:

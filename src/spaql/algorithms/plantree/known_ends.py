@@ -25,7 +25,8 @@ def known_ends(memory: Memory, problem: Problem) -> KnownEnds | None:
     if log.get("end") is None or not len(memory):
         return None
     both = np.concatenate([memory.states, memory.nexts])
-    low, high = both.min(axis=0), both.max(axis=0)
+    low = both.min(axis=0)
+    high = both.max(axis=0)
     wide = CAUTIOUS * (high - low)
     points = np.random.default_rng(0).uniform(low - wide, high + wide, (_POINTS, len(low)))
     return KnownEnds(points, end_condition(problem)(points), float(log["end_reward"]))

@@ -21,8 +21,11 @@ def label_rollouts(
     """
     episodes = max(1, count // simulation.steps)
     length = -(-count // episodes)
-    states, action_values = np.empty((episodes, length, simulation.starts.shape[1])), []
-    z, chance, age = states[:, 0].copy(), np.zeros(episodes), np.full(episodes, simulation.steps)
+    states = np.empty((episodes, length, simulation.starts.shape[1]))
+    action_values = []
+    z = states[:, 0].copy()
+    chance = np.zeros(episodes)
+    age = np.full(episodes, simulation.steps)
     root = np.zeros(episodes, np.int64)
     for step in range(length):
         over = (age == simulation.steps) | (rng.random(episodes) < chance)

@@ -85,10 +85,12 @@ class Lags:
         """
         if not self.count:
             return memory
-        sources, dims = self.sources(code.numbers), len(self.differences)
+        sources = self.sources(code.numbers)
+        dims = len(self.differences)
         actions = code.raw_numbers(memory.actions)
         states, nexts = (np.empty((len(memory), len(sources))) for _ in range(2))
-        states[:, :dims], nexts[:, :dims] = memory.states, memory.nexts
+        states[:, :dims] = memory.states
+        nexts[:, :dims] = memory.nexts
         begins = memory.begins
         for j in range(dims, len(sources)):
             source = int(sources[j])
@@ -108,7 +110,8 @@ class Lags:
 
     def after(self, state: Floats, action: Floats, observation: Floats) -> Floats:
         """Return the state after an action, in the units of the environment, by the next observation."""
-        sources, dims = self.sources(len(action)), len(self.differences)
+        sources = self.sources(len(action))
+        dims = len(self.differences)
         found = np.concatenate([observation, np.empty(len(state) - dims)])
         for j in range(dims, len(state)):
             source = int(sources[j])
@@ -141,10 +144,12 @@ def with_lags(problem: Problem, lags: Lags) -> Problem:
     """Return a problem whose observations have lags, for actions with a range."""
     if not lags.count:
         return problem
-    seen, done = problem.states.space, problem.actions.space
+    seen = problem.states.space
+    done = problem.actions.space
     assert isinstance(seen, Box)
     assert isinstance(done, Box)
-    free, features = np.full(sum(lags.differences), np.inf), lags.features(*names_of(problem))
+    free = np.full(sum(lags.differences), np.inf)
+    features = lags.features(*names_of(problem))
     low, high = (
         np.concatenate([end, sign * free, *[np.ravel(last)] * lags.actions]).astype(np.float64)
         for end, sign, last in ((seen.low, -1.0, done.low), (seen.high, 1.0, done.high))
@@ -214,7 +219,8 @@ def predicted(memory: Memory, code: ActionCode, lags: Lags) -> Prediction:
     z = Scale.of(extended).z(extended.states)
     x = np.concatenate([np.ones((len(z), 1)), z, code.inputs(memory.actions, squares=True)], axis=1)
     y = changes[:, moves] / moments(changes[:, moves])[1]
-    kept, test = ~out & ~memory.ended, out & ~memory.ended
+    kept = ~out & ~memory.ended
+    test = out & ~memory.ended
     found = []
     for least in _CELLS:
         feature, threshold, left, law = grow_motion(x[kept], y[kept], z.shape[1], least, EXACT, RIDGE)

@@ -25,7 +25,8 @@ def fit_model(memory: Memory, code: ActionCode, problem: Problem, mirror: Mirror
     """Return the plant fitted to all samples, and to their mirror images; the fit is deterministic."""
     if not len(memory) or memory.ended.all():
         raise SettingError("The memory has no step to fit a plant to: call learn first.")
-    steps, starts = len(memory), memory.states[memory.begins]
+    steps = len(memory)
+    starts = memory.states[memory.begins]
     if mirror is not None:
         memory = mirror.memory(memory)
     scale = Scale.of(memory)
@@ -79,7 +80,8 @@ def episodes_of(memory: Memory, code: ActionCode) -> list[Episode]:
 
 def as_printed(plant: Plant) -> Ints:
     """Return the leaves in the order in which rules are printed."""
-    found, waiting = [], [0]
+    found = []
+    waiting = [0]
     while waiting:
         node = waiting.pop()
         if plant.feature[node] < 0:
@@ -122,7 +124,8 @@ def raw_plant(plant: Plant, scale: Scale, code: ActionCode, order: Ints, states:
 
 def _raw_cuts(plant: Plant, scale: Scale, states: Floats) -> Floats:
     """Return the thresholds of the cells in raw units; each is a number of one of the states, to the bit."""
-    z, found = scale.z(states), np.zeros(len(plant.feature))
+    z = scale.z(states)
+    found = np.zeros(len(plant.feature))
     for node in np.flatnonzero(plant.feature >= 0):
         j = plant.feature[node]
         found[node] = states[z[:, j] >= plant.threshold[node], j].min()
@@ -139,15 +142,15 @@ def _raw_ends(feature: Ints, threshold: Floats, scale: Scale) -> Floats:
 def _raw_laws(law: Floats, scale: Scale, code: ActionCode) -> Floats:
     """Return laws on [1, z, action] for z' and the reward as laws on [1, s, inputs] for s' and the reward."""
     dims = len(scale.mean)
-    offset, gain, action = law[:, :, 0], law[:, :, 1 : 1 + dims] / scale.deviation, law[:, :, 1 + dims :]
+    offset = law[:, :, 0]
+    gain = law[:, :, 1 : 1 + dims] / scale.deviation
+    action = law[:, :, 1 + dims :]
     offset = offset - weighted_sum(gain, scale.mean)
     if isinstance(code.space, Discrete):  # the offset is that of the first action
         action = np.concatenate([np.zeros_like(action[:, :, :1]), action], axis=2)
     else:  # a = (u - middle) / half, and its square
-        linear, square = (
-            action[:, :, : code.numbers] / code.half,
-            action[:, :, code.numbers :] / (code.half * code.half),
-        )
+        linear = action[:, :, : code.numbers] / code.half
+        square = action[:, :, code.numbers :] / (code.half * code.half)
         offset = offset - weighted_sum(linear, code.middle) + weighted_sum(square, code.middle * code.middle)
         action = np.concatenate([linear - 2.0 * code.middle * square, square], axis=2)
     raw = np.concatenate([offset[:, :, np.newaxis], gain, action], axis=2)
@@ -160,7 +163,8 @@ def _raw_score(score: Floats, scale: Scale) -> Floats:
     """Return the weights of 1, z and z z' as those of 1, s and s s'."""
     if not len(score):
         return score
-    mean, deviation = scale.mean, scale.deviation
+    mean = scale.mean
+    deviation = scale.deviation
     dims = len(mean)
     first, second = np.triu_indices(dims)
     linear = score[1 : 1 + dims] / deviation

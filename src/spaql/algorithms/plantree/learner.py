@@ -145,10 +145,12 @@ class PlanTreeLearner(Learner):
             self._aim_successor(kind, last)
         if kind == "steps":
             own = last if self.settings.lags == "auto" else max(_OWN_STEPS, len(self.memory))
-            self._budget_end, last = last, min(last, own)
+            self._budget_end = last
+            last = min(last, own)
         if self._successor is None and (kind, last) != (self._span[0], self._span[2]):
             self._span = (kind, self._spent(kind), last)
-            self._turn, self._rules = 0, None
+            self._turn = 0
+            self._rules = None
 
     def _aim_successor(self, kind: str, last: int) -> None:
         assert self._successor is not None
@@ -188,7 +190,8 @@ class PlanTreeLearner(Learner):
     def _hand_over(self) -> None:
         """Let TreeSearch spend the rest of the budget."""
         kind, _, last = self._span
-        self._successor, self._own_steps = self._new_successor(), len(self.memory)
+        self._successor = self._new_successor()
+        self._own_steps = len(self.memory)
         self._aim_successor(kind, self._budget_end if kind == "steps" else last)
 
     def _new_successor(self) -> TreeSearchLearner:
@@ -214,7 +217,8 @@ class PlanTreeLearner(Learner):
         self._state = self._checked(observation)
         if self._lags is not None:
             self._state = self._lags.first(self._state, self.code)
-        self._first, self._return = len(self.memory), 0.0
+        self._first = len(self.memory)
+        self._return = 0.0
         self.memory.begin()
         self._hopeful = self._optimistic_steps <= len(self.memory) / 2 or not self.memory.goal_seen
         self._player = None
@@ -250,7 +254,9 @@ class PlanTreeLearner(Learner):
         if self._lags is not None:
             after = self._lags.after(self._state, self.code.raw_numbers(self._action), after)
         self.memory.add(self._state, self._action, reward, after, ended=terminated)
-        self._state, self._return, self._ended = after, self._return + reward, terminated
+        self._state = after
+        self._return = self._return + reward
+        self._ended = terminated
         self._optimistic_steps += self._player is None and self._hopeful
         planned = self._warm.shape[1]
         if self._player is None and len(self.memory) >= max(planned + _FIRST_PLAN, int(planned * _GROWTH)):
@@ -285,7 +291,8 @@ class PlanTreeLearner(Learner):
         self._build_seed = int(self._rng.integers(2**62))
         self._rules = None
         kind, _, last = self._span
-        bounds, spent = self._bounds(), self._spent(kind)
+        bounds = self._bounds()
+        spent = self._spent(kind)
         grown = any(self._first < size <= len(self.memory) for size in _CHECKED)
         if grown and 2 * spent <= last and self._looks_affine():
             self._hand_over()
@@ -370,10 +377,17 @@ class PlanTreeLearner(Learner):
 
     def adopt(self, memory: Memory, rules: Controller) -> None:
         """Take over transitions that were not played here, and the controller that was made from them."""
-        self.memory, self.episodes = memory, len(memory.begins)
-        self.candidates, self.designs, self._plan, self._warm = [], [], None, np.zeros((2, 0))
-        self._mirrors, self._prediction = {}, None
-        self._span, self._turn, self._rules = ("steps", 0, len(memory)), 0, rules
+        self.memory = memory
+        self.episodes = len(memory.begins)
+        self.candidates = []
+        self.designs = []
+        self._plan = None
+        self._warm = np.zeros((2, 0))
+        self._mirrors = {}
+        self._prediction = None
+        self._span = ("steps", 0, len(memory))
+        self._turn = 0
+        self._rules = rules
 
     @property
     def model(self) -> PlantModel:
@@ -417,7 +431,8 @@ class PlanTreeLearner(Learner):
         """Return a plan for a memory, and for its mirror images if the plant has a mirror."""
         if mirror is None:
             return make_plan(memory, self.code, self.settings, worth, rng, final=final)
-        both, values = mirror.memory(memory), np.tile(worth, 2)
+        both = mirror.memory(memory)
+        values = np.tile(worth, 2)
         plan = make_plan(both, self.code, self.settings, values, rng, final=final)
         return replace(plan, state_values=plan.state_values[:, : len(memory)])
 
@@ -462,7 +477,8 @@ class PlanTreeLearner(Learner):
         self.memory = found.extend(self.memory, self.code)
         self._remember(found)
         if found.count:
-            self._plan, self._warm = None, np.zeros((2, 0))
+            self._plan = None
+            self._warm = np.zeros((2, 0))
             self._replan(int(self._rng.integers(2**62)))
 
     def _remember(self, lags: Lags) -> None:
@@ -509,22 +525,26 @@ class PlanTreeLearner(Learner):
         mirror = self.mirror
         found = self._search_with(mirror, played)
         if last and mirror is not None and self.settings.mirror == "auto":
-            plain, rng = self._search_with(None, played), np.random.default_rng((self._build_seed, 2))
+            plain = self._search_with(None, played)
+            rng = np.random.default_rng((self._build_seed, 2))
             if not keeps_mirror(self.memory, self.code, self.settings, found, plain, rng):
-                self._unmirrored, found = len(self.memory), plain
+                self._unmirrored = len(self.memory)
+                found = plain
         return played + [Candidate(rules) for rules in found]
 
     def _search_with(self, mirror: Mirror | None, played: list[Candidate]) -> list[Controller]:
         """Return the controllers of a search with a mirror, or without one."""
         rng = np.random.default_rng((self._build_seed, 0))
-        memory, plan = self._mirrored(mirror), self._final_plan(rng, mirror)
+        memory = self._mirrored(mirror)
+        plan = self._final_plan(rng, mirror)
         return search(memory, plan, self.code, self.settings, self.task, played, rng, mirror=mirror)
 
     def _designed(self) -> Controller:
         """Design a controller with memory in the plant of the memory as it is now."""
         played = [one for one in self.designs if one.returns]
         tracked = fit_tracked(self.memory, self.code, self.problem, self.prediction())
-        rng, steps = np.random.default_rng((self._build_seed, 0)), int(self.settings.effort * _MODEL_STEPS)
+        rng = np.random.default_rng((self._build_seed, 0))
+        steps = int(self.settings.effort * _MODEL_STEPS)
         found = design(tracked, self.problem, played, rng, steps, nominal=self.settings.nominal)
         self.designs = [*played, found]
         return found.controller
@@ -599,27 +619,31 @@ class PlanTreeLearner(Learner):
         def part(prefix: str) -> dict[str, NDArray[Any]]:
             return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
-        self._lags, self.task = None, self.problem
+        self._lags = None
+        self.task = self.problem
         if "lags" in data:
             self._remember(lags_from(data["lags"], self.problem.states.dims))
-        best, dims = data["best_return"], self.task.states.dims
+        best = data["best_return"]
+        dims = self.task.states.dims
         self.best_return = None if best is None else float(number(data, "best_return"))
         for name in ("episodes", "plan_seed", "lot", "hoped", "playing"):
             number(data, name, 0, whole=True)
-        self.episodes, self._optimistic_steps, self._playing = (
-            data["episodes"],
-            data["hoped"],
-            data["playing"],
-        )
-        self._plan_seed, self._build_seed = data["plan_seed"], data["lot"]
+        self.episodes = data["episodes"]
+        self._optimistic_steps = data["hoped"]
+        self._playing = data["playing"]
+        self._plan_seed = data["plan_seed"]
+        self._build_seed = data["lot"]
         self._turn, self._span = number(data, "turn", 0, _TURNS, whole=True), _span_from(data["span"])
         listed = int(self.code.space.n) if isinstance(self.code.space, Discrete) else 0
         self.memory = Memory.from_arrays(part("memory."), dims, self.code.numbers, listed)
-        self._mirrors, self._prediction, self._unmirrored = {}, None, None
+        self._mirrors = {}
+        self._prediction = None
+        self._unmirrored = None
         if "unmirrored" in data:
             self._unmirrored = number(data, "unmirrored", 0, len(self.memory), whole=True)
         self.memory.known_ends = known_ends(self.memory, self.problem)
-        self._warm, self._plan = np.array(arrays["warm"], order="C"), None
+        self._warm = np.array(arrays["warm"], order="C")
+        self._plan = None
         known = self._warm.shape[1]
         if self._warm.dtype != np.float64 or len(self._warm) != 2 or known > len(self.memory):
             raise ArchiveError("The plan in the file does not match its memory.")

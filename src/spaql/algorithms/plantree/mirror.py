@@ -87,13 +87,16 @@ def mirror_from(text: str, problem: Problem) -> Mirror:
 
 def _names(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the numbers of an observation, and of an action or the actions of a list."""
-    states, actions = problem.states, problem.actions
+    states = problem.states
+    actions = problem.actions
     return observation_names(states.space, states.names), action_names(actions.space, actions.names)
 
 
 def _read(text: str, names: Sequence[str], what: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the order and signs of names such as `a,b=c`."""
-    order, signs, used = list(range(len(names))), [1] * len(names), set[int]()
+    order = list(range(len(names)))
+    signs = [1] * len(names)
+    used = set[int]()
     for part in filter(None, (part.strip() for part in text.split(","))):
         found = [_place(name.strip(), names, what) for name in part.split("=")]
         if len(found) > 2 or not used.isdisjoint(found) or len(set(found)) < len(found):
@@ -104,7 +107,8 @@ def _read(text: str, names: Sequence[str], what: str) -> tuple[tuple[int, ...], 
         if len(found) == 1:
             signs[found[0]] = -1
         else:
-            order[found[0]], order[found[1]] = found[1], found[0]
+            order[found[0]] = found[1]
+            order[found[1]] = found[0]
     return tuple(order), tuple(signs)
 
 

@@ -28,7 +28,8 @@ _FEWEST = 4
 """Fewest points of a cell that is cut."""
 _COARSE = 6.0
 """Cells longer than the box over this are cut anywhere, so that some are empty and their value unknown."""
-_SWEEPS, _SWEEPS_AT_MOST = 20, 200
+_SWEEPS = 20
+_SWEEPS_AT_MOST = 200
 _CONVERGED = 1e-4
 _SEARCHING, _REFINING = 0.7, 0.05
 """Width of the margin around the states seen, as a share of their range: until a goal is seen, and then."""
@@ -55,7 +56,8 @@ class Plan:
 
     def values(self, state: Floats, *, optimistic: bool) -> Floats:
         """Return the value of each of the actions considered, for one state."""
-        value, z = self.optimistic if optimistic else self.plain, self.scale.z(state)[np.newaxis]
+        value = self.optimistic if optimistic else self.plain
+        z = self.scale.z(state)[np.newaxis]
         found = look_ahead(self.plant, self.cells, value, self.actions, optimistic, self.discount, z)
         return np.asarray(found[0])
 
@@ -101,7 +103,8 @@ def make_plan(
         chosen = rng.permutation(len(memory))[:_POINTS]
     z = scale.z(memory.states)
     both = np.concatenate([z, scale.z(memory.nexts)])
-    low, high = both.min(axis=0), both.max(axis=0)
+    low = both.min(axis=0)
+    high = both.max(axis=0)
     margin_width = (_SEARCHING if searching else _REFINING) * (high - low + 1e-9)
     points = np.ascontiguousarray(z[chosen])
     cells, member = grow_cells(

@@ -57,15 +57,18 @@ class LocalSearch:
             if leaves > size:
                 tree = self._pruned(tree, size)
             tree = self.polished(tree)
-            leaves, first = count_leaves(tree), False
+            leaves = count_leaves(tree)
+            first = False
             yield tree
 
     def _pruned(self, tree: ControllerTree, size: int) -> ControllerTree:
         """Return the controller pruned to a size; for a small size the better of two prunings."""
         found: list[tuple[float, ControllerTree]] = []
         for skip in range(2 if size <= _SMALL else 1):
-            one, leaves = tidy(tree), count_leaves(tree)
-            simulation, begun = self._any(), leaves
+            one = tidy(tree)
+            leaves = count_leaves(tree)
+            simulation = self._any()
+            begun = leaves
             while leaves > size:
                 some = max(1, (leaves - size + 1) // 2) if leaves - size > 2 else 1
                 removed = prune(simulation, one, some, skip if leaves == begun else 0)

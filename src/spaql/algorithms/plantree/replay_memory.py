@@ -171,7 +171,8 @@ class Memory:
         z = (states - states.mean(axis=0)) / (states.std(axis=0) + 1e-9)
         terms = np.concatenate([np.ones((count, 1)), z, z * z], axis=1)
         weights, _, rank, _ = np.linalg.lstsq(terms, off, rcond=1e-9)
-        left, free = float(((off - terms @ weights) ** 2).sum()), count - np.count_nonzero(size) - rank
+        left = float(((off - terms @ weights) ** 2).sum())
+        free = count - np.count_nonzero(size) - rank
         explained = float((off * off).sum()) - left
         return bool(rank > 1 and free > rank and explained * free > _SIGNIFICANT * (rank - 1) * left)
 
@@ -188,8 +189,11 @@ class Memory:
     def until(self, count: int) -> Memory:
         """Return a memory of the first steps, which shares its arrays with this one."""
         first = Memory(0, 0)
-        first._columns, first._room, first._begins = self._columns, count, self._begins
-        first._count, first.known_ends = count, self.known_ends
+        first._columns = self._columns
+        first._room = count
+        first._begins = self._begins
+        first._count = count
+        first.known_ends = self.known_ends
         return first
 
     def unrewarded(self) -> Memory:
@@ -212,7 +216,8 @@ class Memory:
         found = {name: column[: self._count][rows] for name, column in self._columns.items()}
         first = np.cumsum(lengths * episodes) - lengths * episodes
         some = Memory(0, 0)
-        some._columns, some._begins = found, first[episodes].tolist()
+        some._columns = found
+        some._begins = first[episodes].tolist()
         some._room = some._count = len(found["rewards"])
         some.known_ends = self.known_ends
         return some

@@ -109,10 +109,12 @@ def within_space(rules: Controller) -> Controller:
     nodes = Nodes()
 
     def write(node: int, low: NDArray[np.float64], high: NDArray[np.float64]) -> int:
-        j, cut = int(rules.feature[node]), float(rules.threshold[node])
+        j = int(rules.feature[node])
+        cut = float(rules.threshold[node])
         if j < 0:
             return nodes.leaf(int(rows[rules.leaf[node]]))
-        here, sides = np.arange(rules.dims) == j, []
+        here = np.arange(rules.dims) == j
+        sides = []
         if low[j] < cut:
             last = np.nextafter(cut, -np.inf)
             sides.append(write(int(rules.left[node]), low, np.where(here, np.minimum(high, last), high)))

@@ -69,7 +69,8 @@ class TestPlant:
 
     def __init__(self, memory: Memory, code: ActionCode, reward: Reward, ends: Ends) -> None:
         self.code, self.scale = code, Scale.of(memory)
-        self._reward, self._ends = reward, ends
+        self._reward = reward
+        self._ends = ends
         self._held = (memory.nexts == memory.states).all(axis=0)  # set-points, which a cut must not move
         rows = [np.arange(len(memory))]
         self._plant: Plant = fit_plant(memory, self.scale, code, rows, squares=True, margin=CAUTIOUS)
@@ -84,11 +85,13 @@ class TestPlant:
 
     def _predict(self, z: Floats, inputs: Floats, cell: Ints) -> tuple[Floats, Floats]:
         """Return the next states, and by how much each was cut; sums are added in a fixed order."""
-        plant, dims = self._plant, z.shape[1]
+        plant = self._plant
+        dims = z.shape[1]
         after = plant.law[cell, :dims, 0]
         for j, column in enumerate(np.concatenate([z, inputs], axis=1).T):
             after = after + plant.law[cell, :dims, 1 + j] * column[:, np.newaxis]
-        axes, away = plant.axes[cell], after - plant.centre[cell]
+        axes = plant.axes[cell]
+        away = after - plant.centre[cell]
         along = np.zeros_like(after)
         for j in range(dims):
             along = along + axes[:, :, j] * away[:, [j]]
@@ -155,7 +158,8 @@ class TestPlant:
         rng: np.random.Generator | None = None,
     ) -> Iterator[ModelStep]:
         """Yield the steps of all episodes of `roll`, until each has ended."""
-        tree, z = from_rules(rules, self.scale, self.code), self.scale.z(starts)
+        tree = from_rules(rules, self.scale, self.code)
+        z = self.scale.z(starts)
         noise = None if errors is None or rng is None else _Errors(*errors, len(self._plant.feature), rng)
         going = np.ones(len(z), np.bool_)
         for _ in range(steps):
@@ -165,7 +169,8 @@ class TestPlant:
             if noise is not None:
                 after = after + noise.draw(cell)
             raw, raw_after = (each * self.scale.deviation + self.scale.mean for each in (z, after))
-            ended, actions = self._ends(raw_after), self._raw_actions(inputs)
+            ended = self._ends(raw_after)
+            actions = self._raw_actions(inputs)
             reward = self._reward(raw, actions, raw_after, ended)
             _check_finite(reward, raw, going)
             unseen = self._tried.unseen(z, inputs)
@@ -200,11 +205,13 @@ class _Errors:
 
     def __init__(self, cell: Ints, error: Floats, count: int, rng: np.random.Generator) -> None:
         order = np.argsort(cell, kind="stable")
-        self._errors, self._rng = error[order], rng
+        self._errors = error[order]
+        self._rng = rng
         size = np.bincount(cell, minlength=count)
         first = np.cumsum(size) - size
         few = size < _DRAWN
-        self._first, self._size = np.where(few, 0, first), np.where(few, len(error), size)
+        self._first = np.where(few, 0, first)
+        self._size = np.where(few, len(error), size)
 
     def draw(self, cell: Ints) -> Floats:
         """Return one error for each cell."""

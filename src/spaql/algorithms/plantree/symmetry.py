@@ -118,13 +118,15 @@ def _rival(mirror: Mirror, other: Mirror) -> bool:
 
 def _no_change(mirror: Mirror) -> Mirror:
     """Return the map of the same observations and actions that changes nothing."""
-    order, actions = range(len(mirror.order)), range(len(mirror.action_order))
+    order = range(len(mirror.order))
+    actions = range(len(mirror.action_order))
     return Mirror(tuple(order), (1,) * len(order), tuple(actions), (1,) * len(mirror.action_signs))
 
 
 def _candidates(memory: Memory, code: ActionCode) -> Iterator[Mirror]:
     """Yield mirrors with signs only, then those with one swap of two observations that are alike."""
-    dims, least = memory.states.shape[1], _SIDE * len(memory)
+    dims = memory.states.shape[1]
+    least = _SIDE * len(memory)
     sides = np.minimum((memory.states > 0).sum(axis=0), (memory.states < 0).sum(axis=0))
     choices = [(1, -1) if side >= least else (1,) for side in sides.tolist()]
     if choices.count((1, -1)) > _SIGNS:
@@ -132,7 +134,8 @@ def _candidates(memory: Memory, code: ActionCode) -> Iterator[Mirror]:
     orders = [tuple(range(dims))]
     centre, width = moments(memory.states)
     for i, j in combinations(range(dims), 2):
-        wider, narrower = max(width[i], width[j]), min(width[i], width[j])
+        wider = max(width[i], width[j])
+        narrower = min(width[i], width[j])
         if wider <= _ALIKE * narrower and abs(centre[i] - centre[j]) <= narrower:
             orders.append(tuple({i: j, j: i}.get(k, k) for k in range(dims)))
     for order in orders:
@@ -171,7 +174,8 @@ class _Halves:
         self._dims = memory.states.shape[1]
         odd = np.arange(len(memory)) // _BLOCK % 2 == 1
         rows = [np.flatnonzero(~odd), np.flatnonzero(odd)]
-        z, after = self._scale.z(memory.states), self._scale.z(memory.nexts)
+        z = self._scale.z(memory.states)
+        after = self._scale.z(memory.nexts)
         inputs = code.inputs(memory.actions, squares=True)
         x, y = self._samples(memory.states, memory.actions, memory.nexts)
         going = ~memory.ended
@@ -193,7 +197,8 @@ class _Halves:
 
     def _samples(self, states: Floats, actions: Floats, nexts: Floats) -> tuple[Floats, Floats]:
         """Return what laws are fitted to: their inputs, and changes of states with rewards."""
-        z, inputs = self._scale.z(states), self._code.inputs(actions, squares=True)
+        z = self._scale.z(states)
+        inputs = self._code.inputs(actions, squares=True)
         x = np.concatenate([np.ones((len(z), 1)), z, inputs], axis=1)
         rewards = self._memory.rewards[:, np.newaxis]
         return x, np.concatenate([self._scale.z(nexts) - z, rewards], axis=1)
@@ -242,7 +247,9 @@ class _Halves:
 
     def _compare(self, mirror: Mirror, most: int) -> tuple[float, float, int]:
         """Return the ratios of errors and of differences, the worst over outputs, and the samples covered."""
-        memory, errors, differences = self._memory, [], []
+        memory = self._memory
+        errors = []
+        differences = []
         for k, held in enumerate(self._held):
             chosen = _some(np.arange(len(held)), most)
             rows = held[chosen]

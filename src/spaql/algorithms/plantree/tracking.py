@@ -66,11 +66,13 @@ def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: 
     seen, goals = _split(problem)
     moving = without_setpoints(memory, problem)
     extended = prediction.lags.extend(moving, code)
-    scale, rows = Scale.of(extended), [np.arange(len(extended))]
+    scale = Scale.of(extended)
+    rows = [np.arange(len(extended))]
     found = fit_plant(extended, scale, code, rows, squares=True, margin=CAUTIOUS, least=prediction.least)
     raw = raw_plant(found, scale, code, as_printed(found), extended.states)
     u = code.raw_numbers(memory.actions)
-    after, n = moving.nexts, len(seen)
+    after = moving.nexts
+    n = len(seen)
     wide = CAUTIOUS * np.ptp(after, axis=0)
     space = problem.states.space
     assert isinstance(space, Box)
@@ -105,7 +107,8 @@ def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: 
             np.empty(len(weights)),
         ),
     )
-    laws, guess = raw.law[find_cells(raw, extended.states)][:, :n], np.zeros((len(u), n))
+    laws = raw.law[find_cells(raw, extended.states)][:, :n]
+    guess = np.zeros((len(u), n))
     x = np.concatenate([np.ones((len(u), 1)), extended.states, u, u * u], axis=1)
     for j in range(x.shape[1]):  # in this order, on every version of NumPy
         guess = guess + laws[:, :, j] * x[:, j : j + 1]
@@ -115,7 +118,8 @@ def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: 
 def _reward(terms: Floats, rewards: Floats) -> Floats:
     """Return the weights of the terms of a reward."""
     size = np.sqrt(np.array([mean(column * column) for column in terms.T])) + 1e-12
-    x, y = np.ascontiguousarray(terms / size), rewards[:, np.newaxis]
+    x = np.ascontiguousarray(terms / size)
+    y = rewards[:, np.newaxis]
     law = np.zeros((terms.shape[1], 1))
     fit_cell(x, y, np.arange(len(x)), 0, len(x), _RIDGE, np.zeros_like(law), law)
     weights: Floats = law[:, 0] / size
@@ -126,7 +130,9 @@ class TrackedCandidates:
     """Candidates in a learned plant; a start is a recorded episode, and what a perturbation draws for it."""
 
     def __init__(self, tracked: Tracked, problem: Problem, perturbation: Perturbation | None) -> None:
-        self._plant, self._problem, self._perturbation = tracked.plant, problem, perturbation
+        self._plant = tracked.plant
+        self._problem = problem
+        self._perturbation = perturbation
         self._delay = min(1, perturbation.delay) if perturbation and tracked.prediction.lags.actions else 0
         if perturbation is not None:
             std = _more_noise(tracked.plant, problem, perturbation)

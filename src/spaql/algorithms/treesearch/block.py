@@ -121,9 +121,12 @@ class Block:
         """Return a law cut in two at a cosine of the pole: the left one is for below."""
         assert self.meaning.pole is not None
         names = [one.name for one in self.features]
-        cut, free = np.zeros(1 + len(names)), np.array([True, *self.even])
+        cut = np.zeros(1 + len(names))
+        free = np.array([True, *self.even])
         main = 1 + names.index(self.meaning.pole.cosine)
-        cut[0], cut[main], free[main] = threshold / self.units.scale[main - 1], 1.0, False
+        cut[0] = threshold / self.units.scale[main - 1]
+        cut[main] = 1.0
+        free[main] = False
         return split(tree, 0, cut, free)
 
     def like(self, tree: CandidateTree, other: Block) -> CandidateTree:
@@ -131,9 +134,12 @@ class Block:
 
         Laws may use the features that the other block lacks, and cuts may not.
         """
-        law, n = self.one_law(), len(tree.left)
-        numbers, free = np.repeat(law.numbers, n, axis=0), np.repeat(law.free, n, axis=0)
-        names, inner = [one.name for one in other.features], tree.left >= 0
+        law = self.one_law()
+        n = len(tree.left)
+        numbers = np.repeat(law.numbers, n, axis=0)
+        free = np.repeat(law.free, n, axis=0)
+        names = [one.name for one in other.features]
+        inner = tree.left >= 0
         free[inner] = False
         for j, feature in enumerate(self.features):
             if feature.name in names:

@@ -53,7 +53,9 @@ class Evaluator:
     """
 
     def __init__(self, settings: TreeSearchSettings, units: Units, horizon: int, frame: Frame) -> None:
-        self.settings, self.units, self.horizon = settings, units, horizon
+        self.settings = settings
+        self.units = units
+        self.horizon = horizon
         self.frame = frame
         """What surrounds the trees."""
         self.runner: EpisodeRunner | None = None
@@ -170,7 +172,8 @@ class Evaluator:
         """Keep the hardest of some starts; of those that were played again, keep the new return."""
         worst = int(np.argmin(means))
         if not len(self.hard):
-            self.hard, self.hardness = starts[:0].copy(), np.empty(0)
+            self.hard = starts[:0].copy()
+            self.hardness = np.empty(0)
         same = (self.hard[:, np.newaxis] == starts).all(axis=2)
         for k in np.flatnonzero(same.any(axis=1)):
             self.hardness[k] = means[int(np.argmax(same[k]))]
@@ -179,7 +182,8 @@ class Evaluator:
             self.hardness = np.append(self.hardness, means[worst])
         if len(self.hard) > _HARD:
             keep = np.sort(np.argsort(self.hardness, kind="stable")[:_HARD])
-            self.hard, self.hardness = self.hard[keep], self.hardness[keep]
+            self.hard = self.hard[keep]
+            self.hardness = self.hardness[keep]
 
     def judge(self, tree: CandidateTree, share: float = 1.0, digits: int = DIGITS) -> Judgement:
         """Judge a tree from the starts of judgements, or a share of them, and from the hardest starts.

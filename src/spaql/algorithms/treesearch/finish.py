@@ -37,7 +37,8 @@ def pattern_search(evaluator: Evaluator, racer: Racer, steps: float, rng: Rng) -
     n = len(vector)
     if n == 0:
         return racer.tree
-    strides, together = 0.1 + 0.3 * np.abs(vector), 0.5
+    strides = 0.1 + 0.3 * np.abs(vector)
+    together = 0.5
     begun = evaluator.steps
 
     def rated(candidate: Floats, starts: Floats) -> float:
@@ -49,7 +50,8 @@ def pattern_search(evaluator: Evaluator, racer: Racer, steps: float, rng: Rng) -
         if steps * part / _RENEWALS - (evaluator.steps - begun) < 4 * count * evaluator.length:
             continue  # too few for a move or two
         starts = evaluator.mixed_starts(rng, count)
-        first, whole = rated(vector, starts[:_FIRST]), rated(vector, starts)
+        first = rated(vector, starts[:_FIRST])
+        whole = rated(vector, starts)
         while evaluator.steps - begun < steps * part / _RENEWALS:
             if rng.random() < 0.5:
                 i = int(rng.integers(n))
@@ -66,7 +68,10 @@ def pattern_search(evaluator: Evaluator, racer: Racer, steps: float, rng: Rng) -
                     continue
                 score = rated(candidate, starts)
                 if score > whole:
-                    vector, first, whole, gained = candidate, some, score, True
+                    vector = candidate
+                    first = some
+                    whole = score
+                    gained = True
                     break
             factor = _GROWTH if gained else _DECAY
             if i >= 0:
@@ -101,7 +106,9 @@ def simplify(
                 return tree
             judged = evaluator.judge(simpler).score
             if judged >= score - price * (leaves or _SMALL) and keeps(simpler):
-                tree, score, changed = simpler, judged, True
+                tree = simpler
+                score = judged
+                changed = True
                 break
     return tree
 
@@ -116,18 +123,24 @@ def _simpler(tree: CandidateTree, basis: Floats | None) -> Iterator[tuple[Candid
         for node in tree.leaf_nodes():
             rows = np.flatnonzero(tree.allowed[node] & ~tree.locked[node])
             for row in rows[1:].tolist():
-                numbers, free, allowed = tree.numbers.copy(), tree.free.copy(), tree.allowed.copy()
-                numbers[node, row], free[node, row], allowed[node, row] = 0.0, False, False
+                numbers = tree.numbers.copy()
+                free = tree.free.copy()
+                allowed = tree.allowed.copy()
+                numbers[node, row] = 0.0
+                free[node, row] = False
+                allowed[node, row] = False
                 yield replace(tree, numbers=numbers, free=free, allowed=allowed), 0
     terms = tree.free & (tree.numbers != 0.0)
     order = np.argsort(np.where(terms, np.abs(tree.numbers), np.inf), axis=None, kind="stable")
     for place in order[: int(terms.sum())].tolist():
-        numbers, free = tree.numbers.copy(), tree.free.copy()
+        numbers = tree.numbers.copy()
+        free = tree.free.copy()
         tied = [place]
         if basis is not None:
             own = basis[tree.place.flat[place]] != 0.0
             tied = np.flatnonzero(tree.free)[(basis[:, own] != 0.0).any(axis=1)].tolist()
-        numbers.flat[tied], free.flat[tied] = 0.0, False
+        numbers.flat[tied] = 0.0
+        free.flat[tied] = False
         yield replace(tree, numbers=numbers, free=free), 0
 
 

@@ -66,7 +66,9 @@ class Ladder:
     """The state of a search for a controller with memory; each call of `advance` is an iteration."""
 
     def __init__(self, settings: TreeSearchSettings, evaluator: Evaluator, meaning: Meaning) -> None:
-        self.settings, self.evaluator, self.meaning = settings, evaluator, meaning
+        self.settings = settings
+        self.evaluator = evaluator
+        self.meaning = meaning
         evaluator.keeps_hard_starts = False  # see `_search`
         plant = meaning.problem.dynamics
         self.design: Dynamics | Perturbation | None = None
@@ -81,11 +83,14 @@ class Ladder:
             self.setpoint_steps, self._uncounted = with_setpoint_steps(plant, goals, meaning.problem.horizon)
             stepped = self.setpoint_steps.plant if self.setpoint_steps else None
             self.design = stepped if settings.nominal else perturbed(stepped or plant)
-        self.budget, self.spent, self.stage = 0, 0, "measure"
+        self.budget = 0
+        self.spent = 0
+        self.stage = "measure"
         self.usual = Usual({})
         """Usual magnitudes of features, and the operating point."""
         self.racers: list[tuple[Structure, Racer]] = []
-        self.round, self.turn = 0, 0
+        self.round = 0
+        self.turn = 0
         self.rungs: list[Rung] = []
         self.best = 0
         """The rung that would be returned."""
@@ -117,7 +122,8 @@ class Ladder:
 
     def notes(self) -> list[str]:
         """Return, in sentences, how the episodes of the design differ from the plant's own, and its start."""
-        notes, meaning = list[str](), self.meaning
+        notes = list[str]()
+        meaning = self.meaning
         if self.setpoint_steps is not None:
             first, end = self.setpoint_steps.begins
             notes.append(
@@ -143,7 +149,10 @@ class Ladder:
 
     def plan(self, budget: int) -> None:
         """Begin a search of so many steps, or go on from the best rung of a ladder that has been climbed."""
-        self.budget, self.spent, self.round, self.turn = budget, 0, 0, 0
+        self.budget = budget
+        self.spent = 0
+        self.round = 0
+        self.turn = 0
         self.stage = "measure"
         if self.rungs:
             self.stage = "polish" if len(self.evaluator.judging_starts) else "choose"
@@ -155,13 +164,18 @@ class Ladder:
     def begin_at(self, other: Ladder) -> None:
         """Begin at the best rung of a ladder that was climbed in another form of the plant."""
         rung = other.rungs[other.best]
-        self.rungs, self.best, self.usual = [rung], 0, other.usual
-        self.evaluator.span, self.first_return = other.evaluator.span, other.first_return
+        self.rungs = [rung]
+        self.best = 0
+        self.usual = other.usual
+        self.evaluator.span = other.evaluator.span
+        self.first_return = other.first_return
 
     def consider(self, other: Ladder, runner: EpisodeRunner) -> None:
         """Judge the best controller of another ladder in this one's plant; it may be the best here, too."""
-        evaluator, rung = self.evaluator, other.rungs[other.best]
-        evaluator.runner, evaluator.plant = runner, self.design
+        evaluator = self.evaluator
+        rung = other.rungs[other.best]
+        evaluator.runner = runner
+        evaluator.plant = self.design
         tree = self.block(rung.structure).like(rung.tree, other.block(rung.structure))
         best = self.rungs[self.best]
         self._climb(self._judged(rung.structure, tree))
@@ -172,7 +186,9 @@ class Ladder:
     def advance(self, runner: EpisodeRunner, rng: Rng) -> None:
         """Search for a part of the budget."""
         evaluator = self.evaluator
-        evaluator.runner, evaluator.steps, evaluator.plant = runner, 0, self.design
+        evaluator.runner = runner
+        evaluator.steps = 0
+        evaluator.plant = self.design
         evaluator.check_starts()
         getattr(self, f"_{self.stage}")(rng)
         self.spent += evaluator.steps
@@ -193,7 +209,8 @@ class Ladder:
             base = next(kinds for one, kinds in self.meaning.plain if one == form)
             kinds = [kind for kind in (*base, *more) if self.meaning.has((kind,))]
             structure = Structure(form, base).with_kinds(kinds)
-            seen, returns = [], list[float]()
+            seen = []
+            returns = list[float]()
             for _ in range(_MEASURED):
                 block = self._use(structure)
                 tree = block.one_law()
@@ -262,7 +279,8 @@ class Ladder:
         self.racers = [self.racers[i] for i in kept]
         if self.round == 0:
             self.racers += [self._with_derivative(tried[i]) for i in kept]
-        self.round, self.turn = self.round + 1, 0
+        self.round = self.round + 1
+        self.turn = 0
         if self.round == _ROUNDS:
             self.stage = "all"
 
@@ -288,7 +306,8 @@ class Ladder:
             if self.usual.action:  # it is the constant
                 kinds = [kind for kind in kinds if kind != CONSTANT]
             self._try(rung.structure.with_kinds((*rung.structure.kinds, *kinds)), rung, share, rng)
-        self.stage, self.turn = "remove", 0
+        self.stage = "remove"
+        self.turn = 0
         self.racers = []
 
     def _regulate(self, steps: float, rng: Rng) -> None:
@@ -452,7 +471,8 @@ class Ladder:
     def _replace(self, rung: Rung) -> None:
         """Replace the best rung by the same structure with better numbers."""
         if rung.score >= self.rungs[self.best].score:
-            self.rungs[self.best], self.digits = rung, DIGITS
+            self.rungs[self.best] = rung
+            self.digits = DIGITS
             self.best = choose(self.rungs)
 
     def _judged(self, structure: Structure, tree: CandidateTree) -> Rung:
@@ -476,13 +496,15 @@ class Ladder:
 
     def _from_common_starts(self, tree: CandidateTree) -> tuple[Floats, Floats]:
         """Return returns and priced changes of a controller from the common starts."""
-        starts, vectors = self.evaluator.judging_starts, tree.vector[np.newaxis]
+        starts = self.evaluator.judging_starts
+        vectors = tree.vector[np.newaxis]
         played = self.evaluator.play(tree, vectors, starts, Phase.OWN_PLAY, digits=DIGITS)
         return played.returns[0], played.changes[0]
 
     def _nominal(self, block: Block, tree: CandidateTree) -> Nominal:
         """Return the measures of a rung in the plant's own episodes."""
-        evaluator, horizon = self.evaluator, self.meaning.problem.horizon
+        evaluator = self.evaluator
+        horizon = self.meaning.problem.horizon
         evaluator.plant = None
         begun = evaluator.starts(np.random.default_rng(0), _RESTED)
         played = evaluator.play(
@@ -514,7 +536,8 @@ class Ladder:
 
 def _rest_error(errors: Floats, horizon: int) -> float:
     """Return the largest mean error of the last quarter of an episode."""
-    found, last = 0.0, max(1, horizon // 4)
+    found = 0.0
+    last = max(1, horizon // 4)
     for begin in range(0, len(errors), horizon):
         rows = errors[begin : begin + horizon][-last:]
         means = np.abs([math.fsum(rows[:, j].tolist()) / len(rows) for j in range(rows.shape[1])])

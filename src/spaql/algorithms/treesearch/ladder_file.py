@@ -63,13 +63,15 @@ def restore_ladder(ladder: Ladder, data: Mapping[str, Any], arrays: Mapping[str,
     """Restore the result of `ladder_state`."""
     for name in ("budget", "spent", "round", "turn", "digits", "best"):
         setattr(ladder, name, number(data, name, 0, whole=True))
-    ladder.first_return, ladder.stage = number(data, "first_return"), str(data["stage"])
+    ladder.first_return = number(data, "first_return")
+    ladder.stage = str(data["stage"])
     if ladder.stage not in STAGES:
         raise ArchiveError(f"The file has a search in the stage {ladder.stage!r}, which there is not.")
     sizes = {str(name): float(number(data["sizes"], name, 0)) for name in data["sizes"]}
     ladder.usual = Usual(sizes, *_operating_point(ladder, arrays))
     _restore_evaluator(ladder, data, arrays)
-    ladder.racers, ladder.rungs = [], []
+    ladder.racers = []
+    ladder.rungs = []
     for i, (form, kinds) in enumerate(data["racers"]):
         block = ladder.block(_structure(ladder, form, kinds))
         racer = Racer.from_arrays(_part(arrays, f"racer.{i}."), block.one_law())

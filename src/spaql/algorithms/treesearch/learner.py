@@ -88,7 +88,8 @@ class TreeSearchLearner(Learner):
         self.counts = {"search_steps": 0, "own_play_steps": 0}
         self._aim: list[Any] | None = None
         """The unit of the budget, and where it ends."""
-        self._spent, self._iterations = 0, 0
+        self._spent = 0
+        self._iterations = 0
 
     def _over(self, like: Controller) -> None:
         """Prepare a search of rules and laws over the inputs of a controller."""
@@ -129,7 +130,8 @@ class TreeSearchLearner(Learner):
         A number of iterations is a search that is planned for as many episodes and ends after as many parts.
         """
         if last_step is not None:
-            aim, budget = ["steps", last_step], last_step - self._spent
+            aim = ["steps", last_step]
+            budget = last_step - self._spent
         else:
             assert last_iteration is not None
             aim = ["iterations", last_iteration]
@@ -172,7 +174,8 @@ class TreeSearchLearner(Learner):
         self.counts["search_steps"] += taken[Phase.SEARCH]
         self.counts["own_play_steps"] += taken[Phase.OWN_PLAY]
         steps = sum(taken.values())
-        self._spent, self._iterations = self._spent + steps, self._iterations + 1
+        self._spent = self._spent + steps
+        self._iterations = self._iterations + 1
         dims = self.problem.states.dims
         mean = self.search.judgement.mean_return
         if self._climbs:
@@ -184,8 +187,10 @@ class TreeSearchLearner(Learner):
 
         Where there is room for few episodes, the law is all that there is time for.
         """
-        search, evaluator = self.search, self.search.evaluator
-        evaluator.runner, evaluator.steps = runner, 0
+        search = self.search
+        evaluator = self.search.evaluator
+        evaluator.runner = runner
+        evaluator.steps = 0
         best: CandidateTree | None = None
         inputs = np.empty((0, self._like.dims))
         if self.given is None and not self._like.features:
@@ -199,11 +204,13 @@ class TreeSearchLearner(Learner):
             first = FirstLaw(self.problem, room, runner, Phase.SEARCH, rng, evaluator.plant)
             first.search(self.settings.max_leaves, lambda: self._is_better(best, first, rng))
             evaluator.steps += first.spent
-            self._first_law, self.explored = first.one_leaf, first.memory
+            self._first_law = first.one_leaf
+            self.explored = first.memory
             if search.mirror is None and not self._like.features:
                 search.mirror = mirror_in(self.settings.mirror, first.memory, self.problem)
             if first.law is not None and self._is_better(best, first, rng):
-                self._law, inputs = first.law, first.visited
+                self._law = first.law
+                inputs = first.visited
                 if self._like.features:
                     self._law = over_inputs(first.law, self._like)
                     law = from_rules(self._law, evaluator.units, search.base)
@@ -231,7 +238,8 @@ class TreeSearchLearner(Learner):
 
     def _random_trees(self, rng: Rng) -> tuple[CandidateTree, Floats]:
         """Return the best of some random trees, and the inputs of the better half."""
-        search, evaluator = self.search, self.search.evaluator
+        search = self.search
+        evaluator = self.search.evaluator
         last = evaluator.steps + min(_MEASURED, 1 + search.budget // 50)
         played: list[tuple[float, Floats]] = []
         trees: list[CandidateTree] = []
@@ -262,7 +270,8 @@ class TreeSearchLearner(Learner):
         """
         if self._climbs:
             return self._climbs.controller
-        found, start = self.search.incumbent, self._start
+        found = self.search.incumbent
+        start = self._start
         if start is not None and (found is None or self._is_as_before(found, start)):
             return start
         if found is None:

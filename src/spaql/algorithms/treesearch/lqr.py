@@ -68,17 +68,21 @@ def regulator_gains(block: Block, plant: LinearPlant, weights: Floats) -> Floats
 
 def lqr_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
     """Return the regulator of some weights as a law over features."""
-    meaning, k = block.meaning, regulator_gains(block, plant, weights)
+    meaning = block.meaning
+    k = regulator_gains(block, plant, weights)
     names = [split_unit(name)[0] for name in meaning.observations]
     actions = [split_unit(name)[0] for name in meaning.actions]
-    n, line, half = len(plant.a), plant.delay * len(actions), block.units.action_scale
+    n = len(plant.a)
+    line = plant.delay * len(actions)
+    half = block.units.action_scale
     raw: dict[str, Floats] = {}
     of_rest = plant.rest_slope[:n], plant.rest_slope[n:]
     moved = of_rest[1] + k[:, :n] @ of_rest[0]  # what the law adds for a set-point, besides its error
     constant = plant.rest_action + k[:, :n] @ plant.rest
     for j in range(plant.delay):
         part = k[:, n + j * len(actions) : n + (j + 1) * len(actions)]
-        moved, constant = moved + part @ of_rest[1], constant + part @ plant.rest_action
+        moved = moved + part @ of_rest[1]
+        constant = constant + part @ plant.rest_action
         if j < LONGEST:
             for i, action in enumerate(actions):
                 raw[f"{action} {ago(j + 1)}"] = -part[:, i]
@@ -100,7 +104,8 @@ def swing_up_racer(block: Block, pole: Pole) -> Racer:
     energy is computed with, gains of the other numbers while it pumps, and the cosine and speed at which the
     regulator begins.
     """
-    n, names = sum(pole.plant.b.shape), [one.name for one in block.features]
+    n = sum(pole.plant.b.shape)
+    names = [one.name for one in block.features]
     others = [1 + names.index(name) for name in pole.others]
     square, cosine = (names.index(name) for name in (SQUARE, pole.cosine))
     rate = falling_rate(block.meaning.problem, pole.plant)
@@ -111,7 +116,8 @@ def swing_up_racer(block: Block, pole: Pole) -> Racer:
         strength, faster, nearer, curve = vector[n : n + 4].tolist()
         top = float(np.clip(0.8 + 0.1 * nearer, -0.9, 0.99))
         found = block.with_cut(pole_law(block, pole.plant, weights), top)
-        numbers, below = found.numbers.copy(), int(found.left[0])
+        numbers = found.numbers.copy()
+        below = int(found.left[0])
         numbers[0, :, 1 + square] = curvature * curve
         numbers[below] = np.exp(strength) * pumping_law(block, pole, rate * np.exp(0.2 * faster)).numbers[0]
         numbers[below][:, others] += 0.3 * vector[n + 4 :]
@@ -150,7 +156,8 @@ def pumping_law(block: Block, pole: Pole, rate: float) -> CandidateTree:
 
 
 def _with_gains(block: Block, raw: dict[str, Floats], constant: Floats, half: Floats) -> CandidateTree:
-    tree, units = block.one_law(), block.units
+    tree = block.one_law()
+    units = block.units
     numbers = tree.numbers.copy()
     constant = constant - units.action_centre
     for j, feature in enumerate(block.features):

@@ -53,7 +53,8 @@ def changed_neighbour(
     if grown.n_leaves == tree.n_leaves:
         return grown
     child = len(tree.left) + int(rng.integers(2))
-    free, numbers = grown.free[child], grown.numbers.copy()
+    free = grown.free[child]
+    numbers = grown.numbers.copy()
     ends = [i for i in tree.leaf_nodes() if grown.left[i] < 0 and np.array_equal(tree.free[i], free)]
     kind = rng.random()
     if kind < _COPIED and ends:
@@ -87,8 +88,10 @@ def _cut_anew(
     if found is None:
         return tree
     tree, _, cut, cut_free = found
-    numbers, free = tree.numbers.copy(), tree.free.copy()
-    numbers[node, 0], free[node, 0] = cut, cut_free
+    numbers = tree.numbers.copy()
+    free = tree.free.copy()
+    numbers[node, 0] = cut
+    free[node, 0] = cut_free
     return replace(tree, numbers=numbers, free=free)
 
 

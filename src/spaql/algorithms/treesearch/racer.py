@@ -73,7 +73,8 @@ class Racer:
 
     def judge(self, score_of: Callable[[CandidateTree], float]) -> None:
         """Score the tree in the middle; the middle moves to the average, or that to it, if it is better."""
-        middle, before = self.distribution.mean, self.distribution.mean.copy()
+        middle = self.distribution.mean
+        before = self.distribution.mean.copy()
         self.score = score_of(self.found)
         middle[:] = self.average
         score = score_of(self.found)
@@ -109,7 +110,9 @@ class Racer:
         if n == 0:
             return
         generations = _generations(n)
-        vectors, last, cost = np.empty((population_size(n), n)), evaluator.steps + steps, 0
+        vectors = np.empty((population_size(n), n))
+        last = evaluator.steps + steps
+        cost = 0
         while evaluator.steps + cost / 2 < last:
             length = self.length or evaluator.length
             room = min(plan / generations, last - evaluator.steps) / (len(vectors) * length)

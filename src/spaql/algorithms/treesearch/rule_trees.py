@@ -63,15 +63,18 @@ def rules_and_laws(first_child: Ints, allowed: Bools, numbers: Floats) -> dict[s
     right = np.where(inner, first_child + 1, -1)
     sums: list[Floats] = []
     for node in np.flatnonzero(inner):
-        bound, weights = float(numbers[node, 0, 0]), numbers[node, 0, 1:]
+        bound = float(numbers[node, 0, 0])
+        weights = numbers[node, 0, 1:]
         used = np.flatnonzero(weights)
         if len(used) == 1 and weights[used[0]] == 1.0:
-            feature[node], threshold[node] = used[0], bound
+            feature[node] = used[0]
+            threshold[node] = bound
         elif len(used) == 1:  # of -x < t the other side is x < u, with u the float after -t
             feature[node], threshold[node] = used[0], np.nextafter(-bound, np.inf)
             left[node], right[node] = right[node], left[node]
         else:
-            feature[node], threshold[node] = inputs + len(sums), bound
+            feature[node] = inputs + len(sums)
+            threshold[node] = bound
             sums.append(weights)
     law = numbers[~inner]
     taken = allowed[~inner]
@@ -116,7 +119,8 @@ def from_rules(rules: Controller, units: Units, base: CandidateTree) -> Candidat
 
 def in_other_units(tree: CandidateTree, before: Units, units: Units) -> CandidateTree:
     """Return a tree of the units of a search in those of another."""
-    numbers, free = tree.raw(tree.vector[np.newaxis], before)[0], tree.free.copy()
+    numbers = tree.raw(tree.vector[np.newaxis], before)[0]
+    free = tree.free.copy()
     for node in range(len(numbers)):
         if tree.left[node] >= 0:
             numbers[node, 0] = _in_units(float(numbers[node, 0, 0]), numbers[node, 0, 1:], units)
@@ -142,7 +146,9 @@ def _law(laws: Laws, row: int) -> tuple[Floats, Floats, Bools]:
 
     Where it only takes one action, the search may try all others: they have lower scores.
     """
-    gain, offset, allowed = laws.gain[row], laws.offset[row], laws.taken[row]
+    gain = laws.gain[row]
+    offset = laws.offset[row]
+    allowed = laws.taken[row]
     if laws.constant[row] and np.count_nonzero(allowed) == 1 < len(allowed):
         return gain, np.where(allowed, 1.0, -1.0), np.ones_like(allowed)
     return gain, np.where(allowed, offset, 0.0), allowed
@@ -173,7 +179,8 @@ def _locked_nodes(rules: Controller) -> Bools:
                 for one in rules.locks
             )
             continue
-        left, right = int(rules.left[node]), int(rules.right[node])
+        left = int(rules.left[node])
+        right = int(rules.right[node])
         low[[left, right]] = low[node]
         high[[left, right]] = high[node]
         high[left, j] = min(high[node, j], rules.threshold[node])

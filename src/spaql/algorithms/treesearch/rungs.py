@@ -95,7 +95,9 @@ class Rung:
         if self._diverges != other._diverges:
             return other._diverges
         gains = self.parts - other.parts
-        gain, more, n = _mean(gains), self.size - other.size, len(gains)
+        gain = _mean(gains)
+        more = self.size - other.size
+        n = len(gains)
         if more <= 0:
             return gain > 0
         with np.errstate(over="ignore", invalid="ignore"):  # both may diverge

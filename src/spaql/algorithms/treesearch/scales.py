@@ -24,7 +24,8 @@ def measured(observations: Floats, units: Units, mirror: Mirror | None) -> Units
     scale = np.ones(observations.shape[1])
     if not len(observations):
         return units._replace(centre=np.zeros(len(scale)), scale=scale)
-    centre, usual = mean(observations), np.median(observations, axis=0)
+    centre = mean(observations)
+    usual = np.median(observations, axis=0)
     for j, column in enumerate(observations.T):
         others = column[column != usual[j]]
         if len(others):
@@ -35,7 +36,8 @@ def measured(observations: Floats, units: Units, mirror: Mirror | None) -> Units
         centre[j] = round(float(centre[j]), places)
         scale[j] = round(x, places)
     if mirror is not None:
-        order, signs = list(mirror.order), np.array(mirror.signs, np.float64)
+        order = list(mirror.order)
+        signs = np.array(mirror.signs, np.float64)
         centre = (centre + signs * centre[order]) / 2
         scale = (scale + scale[order]) / 2
     return units._replace(centre=centre, scale=scale)

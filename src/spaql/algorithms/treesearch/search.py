@@ -76,7 +76,8 @@ _JUDGEMENTS = 40
 """About so many judgements take a tenth of the budget."""
 _FEWEST_JUDGED, _MOST_JUDGED = 24, 2000
 """Starts of a judgement; fewer than the fewest if so many would take more than a share of the budget."""
-_JUDGED_SHARE, _LEAST_JUDGED = 0.02, 4
+_JUDGED_SHARE = 0.02
+_LEAST_JUDGED = 4
 _FIRST_JUDGED, _FEWEST_FIRST = 0.2, 8
 """The share of them by which trees are compared first; so many, if these are no more than half."""
 _SIMPLIFIED = 200
@@ -95,8 +96,11 @@ class Search:
     """
 
     def __init__(self, settings: TreeSearchSettings, evaluator: Evaluator, base: CandidateTree) -> None:
-        self.settings, self.evaluator, self.base = settings, evaluator, base
-        self.budget, self.spent = 0, 0
+        self.settings = settings
+        self.evaluator = evaluator
+        self.base = base
+        self.budget = 0
+        self.spent = 0
         self.states: Floats = np.empty((0, base.numbers.shape[2] - 1))
         """Observations, in the units of the search, through which the cuts of random trees are drawn."""
         self.mirror: Mirror | None = None
@@ -118,9 +122,15 @@ class Search:
 
     def plan(self, budget: int, tree: CandidateTree | None = None, begun_at: str = "") -> None:
         """Begin a search of so many steps, with a tree to beat if there is one, and what it is."""
-        self.budget, self.spent, self.rung, self.turn = max(budget, 0), 0, 0, 0
-        self.incumbent, self.begun_at, self.stage = tree, begun_at, "measure"
-        self.racers, self.raced_again = [], begun_at == "tree"
+        self.budget = max(budget, 0)
+        self.spent = 0
+        self.rung = 0
+        self.turn = 0
+        self.incumbent = tree
+        self.begun_at = begun_at
+        self.stage = "measure"
+        self.racers = []
+        self.raced_again = begun_at == "tree"
 
     def measure(self, observations: Floats) -> None:
         """Take the units of some observations, through which cuts are drawn."""
@@ -131,7 +141,8 @@ class Search:
     def advance(self, runner: EpisodeRunner, rng: Rng) -> None:
         """Search for a part of the budget."""
         evaluator = self.evaluator
-        evaluator.runner, evaluator.steps = runner, 0
+        evaluator.runner = runner
+        evaluator.steps = 0
         evaluator.check_starts()
         evaluator.weighs_worst = self.stage in (_LISTED_WORST if self.base.listed else _WORST)
         if self.stage != "done":  # nor is a tree chosen by starts that it has been chosen by before
@@ -179,7 +190,8 @@ class Search:
             self.evaluator.span = max(self.evaluator.span, self.racers[0].score - middle)
         self.racers = self.racers[: (len(self.racers) + 1) // 2]
         self._compare(self.racers[0], rng)
-        self.rung, self.turn = self.rung + 1, 0
+        self.rung = self.rung + 1
+        self.turn = 0
         early = self.spent + self.evaluator.steps < RACE * self.budget
         if early and self.restarts < _RESTARTS and self._begins_anew(rng):
             return
@@ -226,7 +238,8 @@ class Search:
         least = _GROWTH_EPISODES * self.evaluator.length
         children = min(_CHILDREN, int(room / least) - 1)
         if children > 0:
-            best, begun = self.racers[0], self.evaluator.steps
+            best = self.racers[0]
+            begun = self.evaluator.steps
             steps = max((GROW - POLISH) * self.budget / _ROUNDS, (1 + children) * least)
             field = [best, *self._switch(best.found, rng)]
             field += self._screened(best, 1 + children - len(field), _SCREENING * steps, rng)
@@ -237,12 +250,16 @@ class Search:
             field.sort(key=lambda racer: -self._value(racer.score, racer.tree))
             self.racers = [field[0] if self._compare(field[0], rng) else best]
         elif not self.raced_again and room > _AGAIN * (GROW - POLISH) * self.budget:
-            self.racers, self.rung, self.turn = self._random_racers(rng), 0, 0
-            self.raced_again, self.stage = True, "race"
+            self.racers = self._random_racers(rng)
+            self.rung = 0
+            self.turn = 0
+            self.raced_again = True
+            self.stage = "race"
             self._race(rng)
         else:
             assert self.incumbent is not None
-            new, old = self.evaluator.judge(self.racers[0].found), self.evaluator.judge(self.incumbent)
+            new = self.evaluator.judge(self.racers[0].found)
+            old = self.evaluator.judge(self.incumbent)
             if new.score < old.score - _CLEAR * new.error_of_difference(old):
                 self.racers = [self._racer(self.incumbent, step=_STEPS[1])]
             self.stage = "refine"
@@ -270,7 +287,8 @@ class Search:
 
     def _simplify(self, rng: Rng) -> None:
         assert self.incumbent is not None
-        evaluator, left = self.evaluator, self.budget - self.spent
+        evaluator = self.evaluator
+        left = self.budget - self.spent
         price = self.settings.leaf_price * evaluator.span
         if len(evaluator.judging_starts) < _SIMPLIFIED:
             if not self._judges_by(_SIMPLIFIED, rng):
@@ -289,7 +307,8 @@ class Search:
     def _done(self, rng: Rng) -> None:
         """Spend what is left of the budget on a search from the incumbent, or on its judgement."""
         assert self.incumbent is not None
-        evaluator, left = self.evaluator, self.budget - self.spent - self.evaluator.steps
+        evaluator = self.evaluator
+        left = self.budget - self.spent - self.evaluator.steps
         self.racers = [self._racer(self.incumbent, step=0.1)]
         judged = 3 * len(evaluator.judging_starts) * evaluator.judged_length
         if self.racers[0].generation_steps(evaluator.length) + judged > left:
@@ -316,7 +335,8 @@ class Search:
         A first law is only replaced by one that is better by a standard error of the difference, and a tree
         at which the search began, by two, and from enough starts. Returns whether it is replaced.
         """
-        found, old = racer.found, self.incumbent
+        found = racer.found
+        old = self.incumbent
         if old is not None and self._value(racer.score, found) < self._value(self._first(old), old):
             return False
         new = self.evaluator.judge(found)
@@ -333,7 +353,9 @@ class Search:
                     return False
                 self._judge([racer])
                 return self._compare(racer, rng)
-        self.incumbent, self.judgement, self.digits = found, new, DIGITS
+        self.incumbent = found
+        self.judgement = new
+        self.digits = DIGITS
         self.begun_at = ""
         return True
 
@@ -360,7 +382,8 @@ class Search:
     def _judged_starts(self) -> int:
         """The number of starts of a judgement, by the mean length of its episodes."""
         room = self.budget / self.evaluator.judged_length
-        wanted, few = int(0.1 * room / _JUDGEMENTS), max(_LEAST_JUDGED, int(_JUDGED_SHARE * room))
+        wanted = int(0.1 * room / _JUDGEMENTS)
+        few = max(_LEAST_JUDGED, int(_JUDGED_SHARE * room))
         return min(max(wanted, min(_FEWEST_JUDGED, few)), _MOST_JUDGED)
 
     def _racer(self, tree: CandidateTree, step: float = 0.5) -> Racer:
@@ -406,7 +429,8 @@ class Search:
 
     def _screened(self, best: Racer, count: int, steps: float, rng: Rng) -> list[Racer]:
         """Return racers at a few neighbours of the best tree: the best of many, if there is room for them."""
-        evaluator, tree = self.evaluator, best.found
+        evaluator = self.evaluator
+        tree = best.found
         seen = self._apart(tree, rng)
         tried = min(_SCREENED, int(steps / evaluator.length / (_FEW_STARTS + _MORE_STARTS / _PASS)))
         if tried < 2 * _PASS:
@@ -484,7 +508,8 @@ class Search:
 
         for name in ("budget", "spent", "rung", "turn", "restarts", "digits"):
             setattr(self, name, number(data, name, 0, whole=True))
-        self.stage, self.begun_at = str(data["stage"]), str(data["begun_at"])
+        self.stage = str(data["stage"])
+        self.begun_at = str(data["begun_at"])
         self.raced_again = bool(data["raced_again"])
         if self.begun_at not in _DOUBTS:
             raise ArchiveError(f"The file has a search that began at {self.begun_at!r}, which there is not.")
@@ -492,7 +517,8 @@ class Search:
         self.mirror = None if mirror is None else mirror_from_data(mirror, self.base)
         if self.stage not in _STAGES:
             raise ArchiveError(f"The file has a search in the stage {self.stage!r}, which there is not.")
-        evaluator, dims = self.evaluator, self.base.numbers.shape[2] - 1
+        evaluator = self.evaluator
+        dims = self.base.numbers.shape[2] - 1
         for name in ("length", "judged_length", "span"):
             setattr(evaluator, name, number(data, name, 0))
         floats = {
@@ -509,7 +535,8 @@ class Search:
             raise ArchiveError("The search in the file has units or hard starts that do not fit.")
         self.states = floats["states"]
         evaluator.units = evaluator.units._replace(centre=floats["centre"], scale=floats["scale"])
-        evaluator.hard, evaluator.hardness = floats["hard"], floats["hardness"]
+        evaluator.hard = floats["hard"]
+        evaluator.hardness = floats["hardness"]
         evaluator.judging_starts = floats["judging_starts"]
         found = part("incumbent.")
         self.incumbent = CandidateTree.from_arrays(found, self.base) if found else None

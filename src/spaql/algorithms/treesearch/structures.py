@@ -27,10 +27,18 @@ from spaql.errors import SettingError
 from spaql.problems import Problem
 from spaql.spaces import action_names, observation_names, split_unit
 
-ERROR, INTEGRAL, DERIVATIVE, OTHERS, CONSTANT = "error", "integral", "derivative", "other numbers", "constant"
-CHANGE, SECOND, LAST, LOW_PASS = "change of the error", "second change", "last actions", "low-pass"
+ERROR = "error"
+INTEGRAL = "integral"
+DERIVATIVE = "derivative"
+OTHERS = "other numbers"
+CONSTANT = "constant"
+CHANGE = "change of the error"
+SECOND = "second change"
+LAST = "last actions"
+LOW_PASS = "low-pass"
 SETPOINTS = "set-point weights"
-NUMBERS, ENERGY = "regulator at the top", "energy"
+NUMBERS = "regulator at the top"
+ENERGY = "energy"
 ANGLE, SQUARE = "angle", "pole speed^2"
 """Names of features of a pole."""
 LONGEST = 3
@@ -181,7 +189,9 @@ class Meaning:
 
     def features(self, structure: Structure, sizes: Mapping[str, float]) -> list[Feature]:
         """Return the features of a structure; `sizes` are the usual errors, by name."""
-        dt, found, kinds = self.sample_time, list[Feature](), structure.kinds
+        dt = self.sample_time
+        found = list[Feature]()
+        kinds = structure.kinds
         if self.pole:
             return self._pole_features(self.pole, kinds)
         whole = self.problem.horizon * dt
@@ -219,7 +229,9 @@ class Meaning:
         return found
 
     def _pole_features(self, pole: Pole, kinds: Sequence[str]) -> list[Feature]:
-        speed, cosine, swing = pole.speed, pole.cosine, f"{pole.speed} * {pole.cosine}"
+        speed = pole.speed
+        cosine = pole.cosine
+        swing = f"{pole.speed} * {pole.cosine}"
         found: list[Feature] = [Observed(name) for name in (*pole.others, speed)]
         found += [Angle(ANGLE, pole.sine, cosine), Observed(cosine), Square(SQUARE, speed)]
         if ENERGY in kinds:

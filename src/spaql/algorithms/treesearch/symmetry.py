@@ -32,7 +32,8 @@ def mirror_of(setting: str, problem: Problem, budget: int, rng: Rng) -> tuple[Mi
     none costs some racers, and wins no race.
     """
     code = ActionCode(problem.actions.space)
-    memory, steps = Memory(problem.states.dims, code.numbers), min(_MOST, budget // _SHARE)
+    memory = Memory(problem.states.dims, code.numbers)
+    steps = min(_MOST, budget // _SHARE)
     while setting == "auto" and steps >= FEWEST and len(memory) < steps:
         n = max(_FEWEST, (steps - len(memory)) // problem.horizon)
         try:
@@ -61,7 +62,8 @@ def _is_finite(episode: Episode) -> bool:
 def mirror_from_data(data: Mapping[str, Any], tree: CandidateTree) -> Mirror:
     """Return a mirror from the data of a file, for the problem of a tree."""
     found = Mirror(**{name: tuple(map(int, data[name])) for name in Mirror.__dataclass_fields__})
-    rows, dims = tree.numbers.shape[1], tree.numbers.shape[2] - 1
+    rows = tree.numbers.shape[1]
+    dims = tree.numbers.shape[2] - 1
     if (
         sorted(found.order) != list(range(dims))
         or sorted(found.action_order) != list(range(rows))
@@ -115,10 +117,12 @@ def symmetric_basis(tree: CandidateTree, mirror: Mirror) -> Floats:
 
 def basis_if_symmetric(tree: CandidateTree, mirror: Mirror) -> Floats | None:
     """Return the basis of `symmetric_basis` for a tree that is its own mirror image; None for others."""
-    cuts, other = tree.left >= 0, np.concatenate([[False], ~usable_in_cuts(mirror, tree.side)])
+    cuts = tree.left >= 0
+    other = np.concatenate([[False], ~usable_in_cuts(mirror, tree.side)])
     if tree.locked.any() or not tree.allowed.all() or tree.numbers[cuts, 0][:, other].any():
         return None
-    basis, vector = symmetric_basis(tree, mirror), tree.vector
+    basis = symmetric_basis(tree, mirror)
+    vector = tree.vector
     nearest = nearest_in(basis, vector)
     return basis if np.allclose(nearest, vector, rtol=1e-9, atol=1e-12) else None
 

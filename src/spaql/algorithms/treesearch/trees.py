@@ -111,7 +111,8 @@ class CandidateTree:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], like: CandidateTree) -> CandidateTree:
         """Return the tree of `arrays`, for the problem of another tree."""
-        left, locked = typed(arrays["left"], np.int64), typed(arrays["locked"], np.bool_)
+        left = typed(arrays["left"], np.int64)
+        locked = typed(arrays["locked"], np.bool_)
         allowed = typed(arrays["allowed"], np.bool_)
         numbers, exact = (typed(arrays[name], np.float64) for name in ("numbers", "exact"))
         free = typed(arrays["free"], np.bool_)
@@ -169,7 +170,8 @@ def one_leaf(rows: int, dims: int, *, listed: bool) -> CandidateTree:
     free = np.ones((1, rows, 1 + dims), bool)
     if listed:
         free[:, 0] = False
-    numbers, allowed = np.zeros((1, rows, 1 + dims)), np.ones((1, rows), bool)
+    numbers = np.zeros((1, rows, 1 + dims))
+    allowed = np.ones((1, rows), bool)
     return CandidateTree(np.full(1, -1), numbers, free, allowed, np.zeros(1, bool), numbers, listed)
 
 
@@ -181,9 +183,14 @@ def split(tree: CandidateTree, leaf: int, cut: Floats, free: Bools) -> Candidate
     def grown(array: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([array, array[[leaf, leaf]]])
 
-    numbers, freedom, allowed = grown(tree.numbers), grown(tree.free), grown(tree.allowed)
-    numbers[leaf], freedom[leaf], allowed[leaf] = 0.0, False, True
-    numbers[leaf, 0], freedom[leaf, 0] = cut, free
+    numbers = grown(tree.numbers)
+    freedom = grown(tree.free)
+    allowed = grown(tree.allowed)
+    numbers[leaf] = 0.0
+    freedom[leaf] = False
+    allowed[leaf] = True
+    numbers[leaf, 0] = cut
+    freedom[leaf, 0] = free
     return replace(
         tree,
         left=left,
@@ -208,9 +215,11 @@ def switch_like(tree: CandidateTree, states: Floats, row: int) -> CandidateTree 
     best: tuple[float, int, float, float, float] | None = None
     for j in range(states.shape[1]):
         order = np.argsort(states[:, j], kind="stable")
-        x, sums = states[order, j], np.add.accumulate(actions[order])
+        x = states[order, j]
+        sums = np.add.accumulate(actions[order])
         for i in np.flatnonzero(x[1:] > x[:-1]).tolist():
-            low, high = sums[i] / (i + 1), (sums[-1] - sums[i]) / (n - i - 1)
+            low = sums[i] / (i + 1)
+            high = (sums[-1] - sums[i]) / (n - i - 1)
             gain = low * sums[i] + high * (sums[-1] - sums[i])  # what the squared error loses
             if best is None or gain > best[0]:
                 best = (float(gain), j, float(x[i] + x[i + 1]) / 2, float(low), float(high))
@@ -219,19 +228,27 @@ def switch_like(tree: CandidateTree, states: Floats, row: int) -> CandidateTree 
     _, main, threshold, low, high = best
     shape = tree.numbers.shape[1:]
     root = one_leaf(shape[0], shape[1] - 1, listed=False)
-    cut, free = np.zeros(shape[1]), np.ones(shape[1], bool)
-    cut[0], cut[1 + main], free[1 + main] = threshold, 1.0, False
+    cut = np.zeros(shape[1])
+    free = np.ones(shape[1], bool)
+    cut[0] = threshold
+    cut[1 + main] = 1.0
+    free[1 + main] = False
     grown = split(root, 0, cut, free)
-    numbers, freedom = grown.numbers.copy(), grown.free.copy()
+    numbers = grown.numbers.copy()
+    freedom = grown.free.copy()
     freedom[1:, :, 1:] = False
-    numbers[1, row, 0], numbers[2, row, 0] = low, high
+    numbers[1, row, 0] = low
+    numbers[2, row, 0] = high
     return replace(grown, numbers=numbers, free=freedom)
 
 
 def with_constants(tree: CandidateTree) -> CandidateTree:
     """Return a tree of laws with their constants only."""
-    numbers, free, leaves = tree.numbers.copy(), tree.free.copy(), tree.left < 0
-    numbers[leaves, :, 1:], free[leaves, :, 1:] = 0.0, False
+    numbers = tree.numbers.copy()
+    free = tree.free.copy()
+    leaves = tree.left < 0
+    numbers[leaves, :, 1:] = 0.0
+    free[leaves, :, 1:] = False
     return replace(tree, numbers=numbers, free=free)
 
 
@@ -267,10 +284,12 @@ def random_cut(through: Floats, rng: Rng, used: Bools | None = None) -> tuple[Fl
     """
     dims = len(through)
     used = np.ones(dims, bool) if used is None else used
-    cut, free = np.zeros(1 + dims), np.array([True, *used])
+    cut = np.zeros(1 + dims)
+    free = np.array([True, *used])
     main = int(np.flatnonzero(used)[rng.integers(int(used.sum()))])
     cut[1:] = np.where(used, 0.3 * rng.standard_normal(dims), 0.0)
-    cut[1 + main], free[1 + main] = 1.0, False
+    cut[1 + main] = 1.0
+    free[1 + main] = False
     for j in range(dims):
         cut[0] += cut[1 + j] * through[j]
     return cut, free
@@ -315,7 +334,8 @@ def seen_by_cuts(tree: CandidateTree, state: Floats) -> Floats:
 
 def find_leaf(tree: CandidateTree, state: Floats) -> int:
     """Return the leaf of an observation in the units of the search."""
-    node, state = 0, seen_by_cuts(tree, state)
+    node = 0
+    state = seen_by_cuts(tree, state)
     while (child := int(tree.left[node])) >= 0:
         total = 0.0
         for weight, x in zip(tree.numbers[node, 0, 1:].tolist(), state.tolist(), strict=True):

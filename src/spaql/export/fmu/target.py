@@ -54,7 +54,8 @@ class Fmu(Target):
 
 def _archive(interface: Interface, sources: Mapping[str, bytes]) -> bytes:
     """Return an FMU of C sources of a controller, compiled for this platform."""
-    fmpy, name = fmpy_module(), interface.name
+    fmpy = fmpy_module()
+    name = interface.name
     if "fmi2.c" in sources:
         raise SettingError("The name of an FMU cannot be fmi2: give another.")
     content = b"".join(sources[file] for file in sorted(sources))

@@ -7,7 +7,8 @@ from spaql.export.fmu.interface import Interface
 
 def wrapper(interface: Interface, guid: str) -> str:
     """Return the source `fmi2.c`; it needs no headers of the standard, only the controller's."""
-    name, prefix = interface.name, interface.name.upper()
+    name = interface.name
+    prefix = interface.name.upper()
     begin = "\n".join(f"    self->action[{i}] = {x!r};" for i, x in enumerate(interface.begin))
     remembers = bool(interface.state)
     shown = ", ".join(f"(double)self->state.{one}" for one, _ in interface.state)

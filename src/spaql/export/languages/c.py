@@ -126,7 +126,9 @@ class CSyntax(LanguageSyntax):
     """C; the variables of the state are in a struct. Numbers are `real`."""
 
     words = MappingProxyType({All: "&&", Some: "||"})
-    otherwise, end, kept = "} else {", "}", "state->{}"
+    otherwise = "} else {"
+    end = "}"
+    kept = "state->{}"
     reserved = f"{WORDS} action observation state rounded place x column threshold next offset gain"
 
     def __init__(self, program: Program, real: str, used: set[str], *, direct: bool = False) -> None:
@@ -256,7 +258,8 @@ def _real(source: Source) -> str:
 
 def _declared(source: Source, function: str, end: str = "") -> Iterator[str]:
     """Yield the lines that declare a function."""
-    name, kind = source.name, TYPES[source.number]
+    name = source.name
+    kind = TYPES[source.number]
     observation = f"const {kind} observation[{name.upper()}_OBSERVATIONS]"
     action = f"action[{name.upper()}_ACTIONS]"
     by_hand = f"const {kind} manual_{action}"
@@ -277,7 +280,8 @@ def _declared(source: Source, function: str, end: str = "") -> Iterator[str]:
 
 
 def _header(source: Source) -> list[str]:
-    prefix, state = source.name.upper(), source.program.state
+    prefix = source.name.upper()
+    state = source.program.state
     n, m, _ = source.widths
     first, *others = source.heading
     lines = comment_of([first.replace(".c:", ".h:", 1), *others])
@@ -323,7 +327,8 @@ _TRACK = (
 
 def _functions(source: Source, used: set[str], *, misra: bool) -> Iterator[str]:
     """Yield the functions of the source file."""
-    real, written = _real(source), MisraSyntax if misra else CSyntax
+    real = _real(source)
+    written = MisraSyntax if misra else CSyntax
     for name, part in source.parts.items():
         syntax = written(part, real, used)
         given = [f"const {real} {word}" for word in syntax.plain(part.inputs)]
@@ -353,7 +358,8 @@ def _with_state(source: Source, syntax: CSyntax) -> Iterator[str]:
     yield from ("", "/* Takes a sample in automatic or in manual mode. */", *_declared(source, "sample"))
     yield from ("{", *_sample(source, syntax), "}", "", *_declared(source, "act"), "{")
     none = ", ".join("0.0f" if single else "0.0" for _ in source.program.outputs)
-    kind, name = TYPES[source.number], source.name
+    kind = TYPES[source.number]
+    name = source.name
     yield f"    static const {kind} by_hand[{name.upper()}_ACTIONS] = {{{none}}};"
     yield f"    {name}_sample(state, observation, 0, by_hand, action);"
     yield from ("}", "", *_declared(source, "manual"), "{")
@@ -366,7 +372,8 @@ def _with_state(source: Source, syntax: CSyntax) -> Iterator[str]:
 
 def _sample(source: Source, syntax: CSyntax) -> Iterator[str]:
     """Yield the statements from observation to action."""
-    program, cast = source.program, "(float)" if source.number == "float" and syntax.real == "double" else ""
+    program = source.program
+    cast = "(float)" if source.number == "float" and syntax.real == "double" else ""
     yield from _inputs(source, "observation", syntax.plain(program.inputs), source.observations)
     yield from _inputs(source, "manual_action", syntax.plain(program.manual))
     yield from _body(program, syntax)
@@ -397,7 +404,9 @@ def _body(program: Program, syntax: CSyntax) -> Iterator[str]:
 
 def _driver(source: Source) -> str:
     """Return a C program that plays the samples in a file."""
-    name, kind, state = source.name, TYPES[source.number], source.program.state
+    name = source.name
+    kind = TYPES[source.number]
+    state = source.program.state
     n, m, _ = source.widths
     width = 1 + n + (2 * (1 + m) if source.track is not None else 0)
     dump = "".join(f"        out[{m + i}] = (double)state.{one.name};\n" for i, one in enumerate(state))

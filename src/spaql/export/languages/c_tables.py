@@ -52,7 +52,8 @@ def walk(syntax: CSyntax, given: Walk) -> Iterator[str]:
     yield from _array(f"{column} column[{rules}]", map(str, given.column))
     yield from _array(f"{real} threshold[{rules}]", map(syntax.number, given.threshold))
     yield from _array(f"{index} next[{rules}][2]", (f"{{{a}, {b}}}" for a, b in given.after))
-    rows, outputs = len(given.offset), len(given.outputs)
+    rows = len(given.offset)
+    outputs = len(given.outputs)
     yield from _array(f"{real} offset[{rows}][{outputs}]", (_row(syntax, row) for row in given.offset))
     if given.terms:
         gains = ("{" + ", ".join(_row(syntax, law) for law in row) + "}" for row in given.gain)
@@ -75,7 +76,8 @@ def walk(syntax: CSyntax, given: Walk) -> Iterator[str]:
 
 def _sums(syntax: CSyntax, given: Walk, fast: str) -> Iterator[str]:
     """Yield the loops that add terms in their order, without those whose gain is 0."""
-    real, n = syntax.real, len(given.terms)
+    real = syntax.real
+    n = len(given.terms)
     terms = "x"
     if given.terms != given.compared[:n]:
         terms = "z"

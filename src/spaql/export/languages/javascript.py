@@ -47,7 +47,9 @@ class JavaScriptSyntax(LanguageSyntax):
     """JavaScript; the variables of the state are properties."""
 
     words = MappingProxyType({All: "&&", Some: "||"})
-    otherwise, end, kept = "} else {", "}", "this.{}"
+    otherwise = "} else {"
+    end = "}"
+    kept = "this.{}"
     reserved = f"{JAVASCRIPT} act controller observation"
 
     def is_leaf(self, number: int) -> str:

@@ -119,7 +119,8 @@ def quotient(x: float) -> str:
 
 def _width_check(number: str) -> Iterator[str]:
     """Yield the lines that raise an error in an interpreter with another number type."""
-    bits, width = _BITS[number], _WIDTH[number]
+    bits = _BITS[number]
+    width = _WIDTH[number]
     more = "" if number == "double" else " or more"
     yield f"if 1 + 1 / (1 << {bits}) == 1:"
     yield f'    raise ValueError("floats must have {width} bits{more}: this interpreter has fewer")'

@@ -27,7 +27,8 @@ class Octave(Target):
         """Return the content of the file."""
         notes = source.notes("{}({})", first=1)
         lines = [f"% {in_comment(line)}".rstrip() for line in (*source.heading, "", *notes)]
-        program, syntax = source.program, OctaveSyntax(source.program)
+        program = source.program
+        syntax = OctaveSyntax(source.program)
         if program.state:
             head = f"function [action, state] = {source.name}(observation, state) %#codegen"
             lines += [f"% {in_comment(line)}".rstrip() for line in _state_notes(source)]
@@ -64,7 +65,8 @@ class OctaveSyntax(LanguageSyntax):
     """MATLAB as far as Octave has it; the variables of the state are unpacked first."""
 
     words = MappingProxyType({All: "&&", Some: "||"})
-    otherwise, end = "else", "end"
+    otherwise = "else"
+    end = "end"
     reserved = f"{OCTAVE} action observation state"
 
     def compared(self, given: Compare) -> str:

@@ -122,7 +122,8 @@ class _Graph:
 
     def __init__(self, source: Source) -> None:
         self._onnx = onnx_module()
-        self._source, self._program = source, source.program
+        self._source = source
+        self._program = source.program
         kept = [one.name for one in self._program.state if one.kind == "flag"]
         self._flags = {*self._program.flags, *kept}
         self._nodes: dict[bytes, Any] = {}
@@ -130,12 +131,16 @@ class _Graph:
 
     def model(self) -> Any:
         """Return the model."""
-        helper, kinds, program = self._onnx.helper, self._onnx.TensorProto, self._program
-        discrete, size = self._source.discrete, len(program.state)
+        helper = self._onnx.helper
+        kinds = self._onnx.TensorProto
+        program = self._program
+        discrete = self._source.discrete
+        size = len(program.state)
         observed = kinds.DOUBLE if self._source.number == "double" else kinds.FLOAT
         acted = kinds.INT64 if discrete else observed
         self._write(acted)
-        info, text = helper.make_tensor_value_info, list(map(printable, self._source.heading))
+        info = helper.make_tensor_value_info
+        text = list(map(printable, self._source.heading))
         inputs = [info("observation", observed, ["n", len(program.inputs)])]
         outputs = [info("action", acted, ["n"] if discrete else ["n", len(program.outputs)])]
         if size:
@@ -147,7 +152,8 @@ class _Graph:
                 "that is given does not matter.",
                 f"The state variables: {', '.join(one.name for one in program.state)}.",
             ]
-        nodes, constants = list(self._nodes.values()), list(self._constants.values())
+        nodes = list(self._nodes.values())
+        constants = list(self._constants.values())
         model = helper.make_model(
             helper.make_graph(nodes, self._source.name, inputs, outputs, constants),
             opset_imports=[
@@ -163,7 +169,8 @@ class _Graph:
         return model
 
     def _write(self, acted: int) -> None:
-        program, kinds = self._program, self._onnx.TensorProto
+        program = self._program
+        kinds = self._onnx.TensorProto
         observed = self._add("Cast", "observation", to=kinds.DOUBLE)
         values = {name: self._column(observed, j) for j, name in enumerate(program.inputs)}
         if program.state:
@@ -242,7 +249,9 @@ class _Graph:
 
     def _row(self, walk: Walk, values: Variables) -> str:
         """Add the look-up of the row in a table."""
-        rules, rows, tensor = len(walk.column), len(walk.offset), self._onnx.numpy_helper.from_array
+        rules = len(walk.column)
+        rows = len(walk.offset)
+        tensor = self._onnx.numpy_helper.from_array
         order = [0]
         for rule in order:  # which grows: onnxruntime wants a parent for every rule
             order += [place for place in walk.after[rule] if place < rules]

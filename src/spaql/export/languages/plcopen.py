@@ -11,7 +11,8 @@ from spaql.export.languages.structured_text import StructuredText, function_bloc
 from spaql.export.played import EquivalenceError
 from spaql.languages import in_comment
 
-_TC6, _XHTML = "http://www.plcopen.org/xml/tc6_0201", "http://www.w3.org/1999/xhtml"
+_TC6 = "http://www.plcopen.org/xml/tc6_0201"
+_XHTML = "http://www.w3.org/1999/xhtml"
 _PARTS = {"VAR_INPUT": "inputVars", "VAR_OUTPUT": "outputVars", "VAR": "localVars"}
 _DATE = "1970-01-01T00:00:00"
 """The schema asks for one: the same controller has the same bytes."""

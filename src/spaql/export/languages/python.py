@@ -44,7 +44,9 @@ class PythonSyntax(LanguageSyntax):
     """Python; the variables of the state are attributes."""
 
     words = MappingProxyType({All: "and", Some: "or"})
-    otherwise, end, kept = "else:", "", "self.{}"
+    otherwise = "else:"
+    end = ""
+    kept = "self.{}"
 
     def __init__(self, program: Program, integers: Collection[str]) -> None:
         """`integers` are numbers that are set to integers only."""

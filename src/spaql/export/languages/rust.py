@@ -40,7 +40,8 @@ class Rust(Target):
     def player(self, source: Source, folder: Path) -> Player:
         """Compile the file without `std`, and with a driver program."""
         compiler = find_program("rustc", self.name)
-        library, driver = folder / "library.rs", folder / "driver.rs"
+        library = folder / "library.rs"
+        driver = folder / "driver.rs"
         library.write_text(f"#![no_std]\npub mod {source.name};\n", encoding="utf-8")
         driver.write_text(_driver(source), encoding="utf-8")
         failed = "rustc does not compile the exported controller"
@@ -59,7 +60,9 @@ class RustSyntax(LanguageSyntax):
     """Rust; the variables of the state are fields."""
 
     words = MappingProxyType({All: "&&", Some: "||"})
-    otherwise, end, kept = "} else {", "}", "self.{}"
+    otherwise = "} else {"
+    end = "}"
+    kept = "self.{}"
     reserved = f"{RUST} act controller observation"
     widened = "f64::from({})"
 
@@ -105,8 +108,10 @@ def _part(name: str, part: Program, source: Source, *, single: bool) -> Iterator
 
 def _act(source: Source, receiver: str = "") -> Iterator[str]:
     """Yield the lines of the function."""
-    program, kind = source.program, _TYPES[source.number]
-    remembers, single = bool(program.state), source.number == "float"
+    program = source.program
+    kind = _TYPES[source.number]
+    remembers = bool(program.state)
+    single = source.number == "float"
     syntax = RustSyntax(program, program.inputs if single and not remembers else ())
     yield "/// Returns the action for an observation."
     yield "///"
@@ -149,7 +154,8 @@ def _value(one: State) -> str:
 
 
 def _driver(source: Source) -> str:
-    n, state = source.widths[0], source.program.state
+    n = source.widths[0]
+    state = source.program.state
     kind = _TYPES[source.number]
     rows = ", ".join(f"row[{j + 1}] as {kind}" for j in range(n))
     done = "[action as f64]" if source.discrete else f"action.map(|x: {kind}| x as f64)"

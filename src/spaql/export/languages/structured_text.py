@@ -75,12 +75,14 @@ class StructuredTextSyntax(LanguageSyntax):
     """Structured Text."""
 
     words = MappingProxyType({All: "AND", Some: "OR"})
-    otherwise, end = "ELSE", "END_IF;"
+    otherwise = "ELSE"
+    end = "END_IF;"
     reserved = STRUCTURED_TEXT + ST_LIBRARY
     widened = "REAL_TO_LREAL({})"
 
     def __init__(self, source: Source) -> None:
-        program, track = source.program, source.track
+        program = source.program
+        track = source.track
         single = source.number == "float"
         inputs = (*program.inputs, *program.manual, *(track.inputs if track else ()))
         super().__init__(program, inputs if single else ())
@@ -156,7 +158,8 @@ class StructuredTextSyntax(LanguageSyntax):
 
 def function_block(source: Source) -> FunctionBlock:
     """Return the function block of a controller."""
-    program, track = source.program, source.track
+    program = source.program
+    track = source.track
     syntax = StructuredTextSyntax(source)
     kind = _TYPES[source.number]
 

@@ -95,7 +95,9 @@ class Avr:
 
     def run(self, folder: Path, machine: Machine, inputs: NDArray[Any], repeats: int = 1) -> Answers:
         """Return the answers of a compiled controller in a folder; cycles are counted in one call of it."""
-        actions, cost, begin = list[NDArray[Any]](), list[int](), 0
+        actions = list[NDArray[Any]]()
+        cost = list[int]()
+        begin = 0
         rows = max(1, self.room // (4 * inputs.shape[1]))
         while begin < len(inputs):
             try:

@@ -61,8 +61,10 @@ def timing_of(machine: Machine, files: Mapping[str, bytes]) -> bytes:
 
 def _points(machine: Machine) -> tuple[NDArray[Any], bool]:
     """Return inputs to measure at, leaf centres first, and whether there are more of them."""
-    rng, total = np.random.default_rng(0), 0
-    centres, others = list[NDArray[Any]](), list[NDArray[Any]]()
+    rng = np.random.default_rng(0)
+    total = 0
+    centres = list[NDArray[Any]]()
+    others = list[NDArray[Any]]()
     for kind, batch in comparison_points(machine, 0):  # of a large tree there are too many to keep
         total += len(batch)
         (centres if kind == LEAF_CENTRES else others).append(rng.permutation(batch)[:POINTS])

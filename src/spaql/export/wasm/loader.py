@@ -29,7 +29,8 @@ _STATE = (
 
 def module_source(source: Source) -> str:
     """Return C that keeps the numbers of a controller where the host reads and writes them."""
-    name, prefix = source.name, source.name.upper()
+    name = source.name
+    prefix = source.name.upper()
     lines = [
         f'#include "{name}.h"',
         f"double observation[{prefix}_OBSERVATIONS];",

@@ -20,7 +20,8 @@ class ActionMap(NamedTuple):
 @njit
 def raw_action(action_map: ActionMap, j: int, standard: float) -> float:
     """Return dimension j of a standard action in raw units, cut to its bounds."""
-    low, high = action_map.low[j], action_map.high[j]
+    low = action_map.low[j]
+    high = action_map.high[j]
     if action_map.levels == 0:
         raw = (low + high) / 2 + standard * ((high - low) / 2)
     elif action_map.levels == 1:

@@ -137,8 +137,10 @@ def is_forest(balls: Balls, trees: int, state_dims: int) -> bool:
 
     The arrays must have the same length, and the numbers of actions be positive.
     """
-    n, dims = balls.first_child.shape[0], balls.action_sizes.shape[0]
-    placed, depth = np.zeros(n, np.bool_), np.zeros(n, np.uint8)
+    n = balls.first_child.shape[0]
+    dims = balls.action_sizes.shape[0]
+    placed = np.zeros(n, np.bool_)
+    depth = np.zeros(n, np.uint8)
     size = np.empty((n, dims), np.int64)
     for root in range(trees):
         placed[root] = True
@@ -178,8 +180,10 @@ def locate(
 ) -> tuple[int, int]:
     """Return the ball whose domain holds a pair, and its depth; writes its action ranges to `low`, `size`."""
     for j in range(size.shape[0]):
-        low[j], size[j] = 0, balls.action_sizes[j]
-    ball, depth = root, 0
+        low[j] = 0
+        size[j] = balls.action_sizes[j]
+    ball = root
+    depth = 0
     while balls.first_child[ball] >= 0:
         child = balls.first_child[ball] + orthant(state, depth) * action_parts(size)
         bit = 0
@@ -193,7 +197,8 @@ def locate(
                 else:
                     size[j] = half
                 bit += 1
-        ball, depth = child, depth + 1
+        ball = child
+        depth = depth + 1
     return ball, depth
 
 
@@ -205,19 +210,24 @@ def search(balls: Balls, root: int, state: NDArray[np.int64], found: Found) -> i
     significant in each split. They fill `found` from the front while the stack of the depth-first search
     grows down from its end; where the two would meet, -1 is returned.
     """
-    capacity, dims = found.ball.shape[0], found.low.shape[1]
-    count, top, deepest = 0, capacity - 1, -1
+    capacity = found.ball.shape[0]
+    dims = found.low.shape[1]
+    count = 0
+    top = capacity - 1
+    deepest = -1
     found.ball[top] = root
     found.depth[top] = 0
     for j in range(dims):
-        found.low[top, j], found.size[top, j] = 0, balls.action_sizes[j]
+        found.low[top, j] = 0
+        found.size[top, j] = balls.action_sizes[j]
     while top < capacity:
         first = balls.first_child[found.ball[top]]
         if first < 0:
             found.ball[count] = found.ball[top]
             found.depth[count] = found.depth[top]
             for j in range(dims):
-                found.low[count, j], found.size[count, j] = found.low[top, j], found.size[top, j]
+                found.low[count, j] = found.low[top, j]
+                found.size[count, j] = found.size[top, j]
             count += 1
             top += 1
             continue
@@ -239,7 +249,8 @@ def search(balls: Balls, root: int, state: NDArray[np.int64], found: Found) -> i
             left = part
             for j in range(dims):
                 low, size, left = cut(found.low[top, j], found.size[top, j], left)
-                found.low[entry, j], found.size[entry, j] = low, size
+                found.low[entry, j] = low
+                found.size[entry, j] = size
         top += 1 - parts
     return count
 

@@ -43,7 +43,8 @@ def boltzmann(
     By the paper's text Q is divided by max Q, which prefers the lowest Q where all are negative. Division by
     0 is left out; where a quotient is not finite, the choice is greedy.
     """
-    largest, highest = 0.0, -math.inf
+    largest = 0.0
+    highest = -math.inf
     for i in range(count):
         q = balls.q[found.ball[i]]
         largest = max(largest, abs(q))

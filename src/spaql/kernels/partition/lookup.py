@@ -55,30 +55,44 @@ def _lay_over(balls: Balls, root: int, cells: _Cells, opened: Found) -> int:
     far at its place among them, and an equal Q wins: so of ties the highest action is kept, as in `greedy`.
     Loops over arrays are written out, because a call with array arguments costs more than the work itself.
     """
-    first_child, place, low, size = cells.first_child, cells.place, cells.low, cells.size
-    state_dims, dims = place.shape[1], low.shape[1]
-    first_child[0], cells.best_q[0], cells.best_place[0], cells.first_open[0] = -1, -np.inf, 0, 0
+    first_child = cells.first_child
+    place = cells.place
+    low = cells.low
+    size = cells.size
+    state_dims = place.shape[1]
+    dims = low.shape[1]
+    first_child[0] = -1
+    cells.best_q[0] = -np.inf
+    cells.best_place[0] = 0
+    cells.first_open[0] = 0
     for j in range(state_dims):
         place[0, j] = 0
     for j in range(dims):
-        low[0, j], size[0, j] = 0, balls.action_sizes[j]
-        opened.low[0, j], opened.size[0, j] = 0, balls.action_sizes[j]
+        low[0, j] = 0
+        size[0, j] = balls.action_sizes[j]
+        opened.low[0, j] = 0
+        opened.size[0, j] = balls.action_sizes[j]
     opened.ball[0] = root
     end = cells.n_open[0] = 1 if balls.first_child[root] >= 0 else 0
-    n_cells, cell = 1, 0
+    n_cells = 1
+    cell = 0
     while cell < n_cells:
         if cells.n_open[cell] == 0:
             cell += 1
             continue
         first_child[cell] = n_cells
         for orthant in range(1 << state_dims):
-            child, begin = n_cells + orthant, end
-            best_q, best_place = -np.inf, 0
+            child = n_cells + orthant
+            begin = end
+            best_q = -np.inf
+            best_place = 0
             for i in range(cells.n_open[cell] + 1):
                 if i == cells.best_place[cell] and cells.best_q[cell] >= best_q:
-                    best_q, best_place = cells.best_q[cell], end - begin
+                    best_q = cells.best_q[cell]
+                    best_place = end - begin
                     for j in range(dims):
-                        low[child, j], size[child, j] = low[cell, j], size[cell, j]
+                        low[child, j] = low[cell, j]
+                        size[child, j] = size[cell, j]
                 if i == cells.n_open[cell]:
                     break
                 parent = cells.first_open[cell] + i
@@ -94,19 +108,25 @@ def _lay_over(balls: Balls, root: int, cells: _Cells, opened: Found) -> int:
                         left = part
                         for j in range(dims):
                             lowest, length, left = cut(opened.low[parent, j], opened.size[parent, j], left)
-                            opened.low[end, j], opened.size[end, j] = lowest, length
+                            opened.low[end, j] = lowest
+                            opened.size[end, j] = length
                         end += 1
                     elif balls.q[ball] >= best_q:
-                        best_q, best_place = balls.q[ball], end - begin
+                        best_q = balls.q[ball]
+                        best_place = end - begin
                         left = part
                         for j in range(dims):
                             lowest, length, left = cut(opened.low[parent, j], opened.size[parent, j], left)
-                            low[child, j], size[child, j] = lowest, length
+                            low[child, j] = lowest
+                            size[child, j] = length
             for j in range(state_dims):
                 upper = (orthant >> (state_dims - 1 - j)) & 1
                 place[child, j] = 2 * place[cell, j] + 1 + upper
-            first_child[child], cells.first_open[child], cells.n_open[child] = -1, begin, end - begin
-            cells.best_q[child], cells.best_place[child] = best_q, best_place
+            first_child[child] = -1
+            cells.first_open[child] = begin
+            cells.n_open[child] = end - begin
+            cells.best_q[child] = best_q
+            cells.best_place[child] = best_place
         n_cells += 1 << state_dims
         cell += 1
     return n_cells
@@ -130,7 +150,8 @@ def _merge(cells: _Cells, n_cells: int, orthants: int) -> None:
         if same:
             cells.first_child[cell] = -1
             for j in range(cells.low.shape[1]):
-                cells.low[cell, j], cells.size[cell, j] = cells.low[first, j], cells.size[first, j]
+                cells.low[cell, j] = cells.low[first, j]
+                cells.size[cell, j] = cells.size[first, j]
 
 
 @njit_no_inline
@@ -139,7 +160,8 @@ def flatten(balls: Balls, trees: int, state_map: StateMap, known: NDArray[np.flo
 
     `known` are `thresholds` that were computed before; others are computed here.
     """
-    state_dims, dims = state_map.center.shape[0], balls.action_sizes.shape[0]
+    state_dims = state_map.center.shape[0]
+    dims = balls.action_sizes.shape[0]
     orthants = 1 << state_dims
     n_split = balls.counts[0] - balls.counts[1]  # each opens one cell at most, and lies in one cell
     room = trees + n_split * orthants
@@ -174,7 +196,8 @@ def flatten(balls: Balls, trees: int, state_map: StateMap, known: NDArray[np.flo
             if node < 0:
                 continue
             for j in range(dims):
-                low[node, j], size[node, j] = cells.low[cell, j], cells.size[cell, j]
+                low[node, j] = cells.low[cell, j]
+                size[node, j] = cells.size[cell, j]
             first_child[node] = -1
             first = cells.first_child[cell]
             if first < 0:
@@ -205,13 +228,15 @@ def threshold(state_map: StateMap, j: int, place: int) -> float:
     The number is found by bisection over all floats, so that comparing with it agrees with standardisation
     to the last bit.
     """
-    level, row = 0, place + 1
+    level = 0
+    row = place + 1
     while row > 1:
         row >>= 1
         level += 1
     boundary = (2 * (place + 1 - (1 << level)) + 1) << (BITS - 1 - level)
     infinity = 0x7FF0000000000000
-    below, above = -infinity - 1, infinity
+    below = -infinity - 1
+    above = infinity
     while below + 1 < above:
         middle = (below >> 1) + (above >> 1) + (below & above & 1)  # their sum may overflow
         if coordinate(standardise_one(state_map, j, _from_order(middle))) >= boundary:

@@ -19,7 +19,8 @@ def central_actions(
     raw = np.empty((flat.low.shape[0], action_sizes.shape[0]))
     for leaf in range(raw.shape[0]):
         for j in range(raw.shape[1]):
-            low, size = flat.low[leaf, j], flat.size[leaf, j]
+            low = flat.low[leaf, j]
+            size = flat.size[leaf, j]
             standard = draw(action_sizes[j], low, size, middle(action_sizes[j]))
             raw[leaf, j] = raw_action(action_map, j, standard)
     return raw
@@ -34,7 +35,8 @@ def look_up(
     Returns how many numbers of the actions are random; or -1 - i if observation i holds NaN.
     """
     flat = Flat(*fields)
-    choices, last = 0, flat.roots.shape[0] - 1
+    choices = 0
+    last = flat.roots.shape[0] - 1
     for i in range(observations.shape[0]):
         for j in range(observations.shape[1]):
             if math.isnan(observations[i, j]):
@@ -59,7 +61,8 @@ def redraw(
     spent = 0
     for i in range(raw.shape[0]):
         for j in range(raw.shape[1]):
-            low, size = flat.low[leaves[i], j], flat.size[leaves[i], j]
+            low = flat.low[leaves[i], j]
+            size = flat.size[leaves[i], j]
             if size > 1:
                 raw[i, j] = raw_action(action_map, j, draw(action_sizes[j], low, size, uniforms[spent]))
                 spent += 1

@@ -146,7 +146,8 @@ def rollouts(
             for j in range(dims):
                 raw[j] = middles[leaf, j]
                 if drawn and flat.size[leaf, j] > 1:
-                    low, size = flat.low[leaf, j], flat.size[leaf, j]
+                    low = flat.low[leaf, j]
+                    size = flat.size[leaf, j]
                     raw[j] = raw_action(action_map, j, draw(action_sizes[j], low, size, rng.random()))
             call_with_three(plant.step, states[i], raw, outcome)
             reward = outcome[0]
@@ -197,7 +198,10 @@ def iterate(
     Returns the steps, the splits, whether all numbers of the training were finite, and the episode of the
     evaluation with one that was not, or -1. The observation and reward at fault are in `last`.
     """
-    steps, splits, sound, bad = 0, 0, True, -1
+    steps = 0
+    splits = 0
+    sound = True
+    bad = -1
     if trained:
         steps, splits, sound = train(
             plant,
@@ -215,7 +219,8 @@ def iterate(
         )
     if sound:
         flat = flatten(balls, trees, state_map, known_thresholds)
-        sizes, horizon = balls.action_sizes, rules.horizon
+        sizes = balls.action_sizes
+        horizon = rules.horizon
         room = Room(
             np.empty((returns.shape[0], n_state)),
             np.empty(last.shape[0] - 1),

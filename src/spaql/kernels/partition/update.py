@@ -146,7 +146,9 @@ def choose(
     sizes: NDArray[np.int64],
 ) -> tuple[int, int]:
     """Find the balls relevant to a state, and `choose_from` them; writes the raw action to `raw`."""
-    balls, rules, action_map = Balls(*balls_fields), Rules(*rules_fields), ActionMap(*action_fields)
+    balls = Balls(*balls_fields)
+    rules = Rules(*rules_fields)
+    action_map = ActionMap(*action_fields)
     found, count = relevant(balls, root, coordinates(state))
     ball, depth = choose_from(balls, found, count, rules, uniforms, raw, sizes)
     for j in range(raw.shape[0]):
@@ -174,7 +176,9 @@ def learn(
     Writes the observation in standard coordinates to `next_state`; if it holds NaN, nothing is learned, and
     -1 is returned. For a state of value 0 the root is -1.
     """
-    balls, rules, state_map = Balls(*balls_fields), Rules(*rules_fields), StateMap(*state_fields)
+    balls = Balls(*balls_fields)
+    rules = Rules(*rules_fields)
+    state_map = StateMap(*state_fields)
     standardise_to(state_map, observation, next_state)
     for j in range(next_state.shape[0]):
         if math.isnan(next_state[j]):

@@ -34,7 +34,8 @@ def controls(tree: ControllerTree, z: Floats, actions: Floats) -> Floats:
 
     `actions` are the inputs for each Discrete action; for a Box only their width matters.
     """
-    numbers, inputs = tree.law.shape[1], actions.shape[1]
+    numbers = tree.law.shape[1]
+    inputs = actions.shape[1]
     taken = np.empty((z.shape[0], inputs))
     for i in range(z.shape[0]):
         leaf = find(tree.feature, tree.threshold, tree.left, 0, z[i])
@@ -81,8 +82,12 @@ class _Growth:
 
     def __init__(self, z: Floats, leaves: int, law: tuple[int, int]) -> None:
         room = 2 * leaves - 1
-        self.z, self.rows, self.room = z, np.arange(len(z)), room
-        self.feature, self.threshold, self.left = np.full(room, -1), np.zeros(room), np.zeros(room, np.int64)
+        self.z = z
+        self.rows = np.arange(len(z))
+        self.room = room
+        self.feature = np.full(room, -1)
+        self.threshold = np.zeros(room)
+        self.left = np.zeros(room, np.int64)
         self.law = np.zeros((room, *law))
         self.cells = [(0, len(z))]
         """The rows of each node."""
@@ -92,12 +97,15 @@ class _Growth:
     def cut(self) -> int | None:
         """Cut the best node, whose children become the last nodes; returns it, or None if no cut gains."""
         gains = [cut[0] if self.feature[node] < 0 else -1.0 for node, cut in enumerate(self.cuts)]
-        node, nodes = int(np.argmax(gains)), len(self.cells)
+        node = int(np.argmax(gains))
+        nodes = len(self.cells)
         if gains[node] <= 0.0 or nodes + 2 > self.room:
             return None
         (first, last), (_, dim, at) = self.cells[node], self.cuts[node]
         middle = divide(self.z, self.rows, first, last, dim, at)
-        self.feature[node], self.threshold[node], self.left[node] = dim, at, nodes
+        self.feature[node] = dim
+        self.threshold[node] = at
+        self.left[node] = nodes
         self.cells += [(first, middle), (middle, last)]
         return node
 
@@ -124,7 +132,8 @@ def grow_choices(z: Floats, votes: Floats, leaves: int, least: int) -> Controlle
         children = tree.left[node] + np.arange(2)
         leaves_below = tree.feature[node] >= 0 and (tree.feature[children] < 0).all()
         if leaves_below and tree.law[children[0]] == tree.law[children[1]]:
-            tree.feature[node], tree.law[node] = -1, tree.law[children[0]]
+            tree.feature[node] = -1
+            tree.law[node] = tree.law[children[0]]
     return tidy(tree)
 
 
@@ -138,13 +147,18 @@ def best_vote(
     least: int,
 ) -> tuple[float, int, float, float]:
     """Return the gain, dimension and threshold of the cut that reduces variance most, and the best action."""
-    size, choices = last - first, votes.shape[1]
-    values, order = np.empty(size), np.empty(2 * size, np.int64)
-    below, total = np.zeros(choices), np.zeros(choices)
+    size = last - first
+    choices = votes.shape[1]
+    values = np.empty(size)
+    order = np.empty(2 * size, np.int64)
+    below = np.zeros(choices)
+    total = np.zeros(choices)
     for i in range(first, last):
         for c in range(choices):
             total[c] += votes[rows[i], c]
-    best, best_dim, best_at = -1.0, 0, 0.0
+    best = -1.0
+    best_dim = 0
+    best_at = 0.0
     for dim in range(z.shape[1]):
         for i in range(size):
             values[i] = z[rows[first + i], dim]
@@ -154,15 +168,20 @@ def best_vote(
         for i in range(size - least):
             for c in range(choices):
                 below[c] += votes[rows[first + order[i]], c]
-            lower, upper = values[order[i]], values[order[i + 1]]
+            lower = values[order[i]]
+            upper = values[order[i + 1]]
             if i + 1 < least or upper <= lower:
                 continue
-            n, rest, gain = i + 1.0, size - i - 1.0, 0.0
+            n = i + 1.0
+            rest = size - i - 1.0
+            gain = 0.0
             for c in range(choices):
                 above = total[c] - below[c]
                 gain += below[c] * below[c] / n + above * above / rest - total[c] * total[c] / size
             if gain > best:
-                best, best_dim, best_at = gain, dim, 0.5 * (lower + upper)
+                best = gain
+                best_dim = dim
+                best_at = 0.5 * (lower + upper)
                 if best_at <= lower:  # two neighbouring floats
                     best_at = upper
     winner = 0
@@ -191,8 +210,10 @@ def _fit_law(
     Further rounds of regression leave out saturated actions where the law is beyond their bound.
     """
     inputs = 1 + z.shape[1]
-    gram, lower = np.zeros((inputs, inputs)), np.empty((inputs, inputs))
-    x, step = np.ones(inputs), np.empty((inputs, 1))
+    gram = np.zeros((inputs, inputs))
+    lower = np.empty((inputs, inputs))
+    x = np.ones(inputs)
+    step = np.empty((inputs, 1))
     for i in range(first, last):
         row = rows[i]
         for j in range(1, inputs):
@@ -246,14 +267,20 @@ def fit_and_cut(
 
     Returns the gain, dimension and threshold of the cut.
     """
-    numbers, loss, best, best_dim, best_at = u.shape[1], 0.0, np.inf, 0, 0.0
+    numbers = u.shape[1]
+    loss = 0.0
+    best = np.inf
+    best_dim = 0
+    best_at = 0.0
     for k in range(numbers):
         loss += _fit_law(z, u, k, weight, rows, first, last, ridge, prior, law, rounds)
     if last - first < 2 * least:
         return -1.0, best_dim, best_at
     stride = max(1, (last - first) // _FITTED)
     size = (last - first + stride - 1) // stride
-    values, order, taken = np.empty(size), np.empty(2 * size, np.int64), np.empty(size, np.int64)
+    values = np.empty(size)
+    order = np.empty(2 * size, np.int64)
+    taken = np.empty(size, np.int64)
     scratch = np.empty(law.shape)
     for i in range(size):
         taken[i] = rows[first + i * stride]
@@ -275,7 +302,9 @@ def fit_and_cut(
                     z, u, k % numbers, weight, taken, begin, end, ridge, law, scratch, rounds_of_cuts
                 )
             if both < best:
-                best, best_dim, best_at = both, dim, at
+                best = both
+                best_dim = dim
+                best_at = at
     return loss - best * stride, best_dim, best_at
 
 
@@ -284,7 +313,8 @@ def grow_laws(
 ) -> ControllerTree:
     """Return a tree of laws, grown best first by reduction of the loss."""
     growth = _Growth(z, leaves, (u.shape[1], 1 + z.shape[1]))
-    prior, more = np.zeros(growth.law.shape[1:]), rounds
+    prior = np.zeros(growth.law.shape[1:])
+    more = rounds
     while True:
         for node in range(len(growth.cuts), len(growth.cells)):
             growth.cuts.append(
@@ -305,4 +335,5 @@ def grow_laws(
         parent = growth.cut()
         if parent is None:
             return growth.tree()
-        prior, more = growth.law[parent], 2 * rounds + 1
+        prior = growth.law[parent]
+        more = 2 * rounds + 1

@@ -9,7 +9,9 @@ from spaql.kernels.plantree.rollout import Record, Simulation, accept, improveme
 
 _RISE, _FALL = 1.5, 0.7
 """Factors on the step size of a parameter after an improvement, and without one."""
-_LONGEST, _LONGEST_CUT, _SHORTEST = 4.0, 0.5, 1e-3
+_LONGEST = 4.0
+_LONGEST_CUT = 0.5
+_SHORTEST = 1e-3
 
 
 @njit_no_inline
@@ -26,23 +28,32 @@ def polish_node(
     A threshold is moved twice, in either direction. The numbers of a law are moved one by one and then
     together, in either direction. Of Discrete actions every other one is tried.
     """
-    numbers, inputs = tree.law.shape[1], tree.law.shape[2]
-    each, cut, listed = numbers * inputs, tree.feature[node] >= 0, inputs == 1
-    law, move = np.empty((numbers, inputs)), np.empty((numbers, inputs))
+    numbers = tree.law.shape[1]
+    inputs = tree.law.shape[2]
+    each = numbers * inputs
+    cut = tree.feature[node] >= 0
+    listed = inputs == 1
+    law = np.empty((numbers, inputs))
+    move = np.empty((numbers, inputs))
     first = tree.law[node, 0, 0]
     turns = 2 if cut else simulation.actions.shape[0] if listed else 2 * each
     for turn in range(turns):
-        threshold, shift, tries, at = tree.threshold[node], 0.0, 2, min(turn, each)
+        threshold = tree.threshold[node]
+        shift = 0.0
+        tries = 2
+        at = min(turn, each)
         for k in range(numbers):
             for j in range(inputs):
-                law[k, j], move[k, j] = tree.law[node, k, j], 0.0
+                law[k, j] = tree.law[node, k, j]
+                move[k, j] = 0.0
         if cut:
             at = each + 1
             shift = strides[node, at] * rng.standard_normal()
         elif listed:
             if turn == first or turn == law[0, 0]:
                 continue
-            move[0, 0], tries = turn - law[0, 0], 1
+            move[0, 0] = turn - law[0, 0]
+            tries = 1
         elif turn < each:
             sign = 1.0 if rng.random() < 0.5 else -1.0
             move[turn // inputs, turn % inputs] = sign * strides[node, at] * (0.5 + rng.random())
@@ -50,7 +61,8 @@ def polish_node(
             for k in range(numbers):
                 for j in range(inputs):
                     move[k, j] = 0.7 * strides[node, at] * rng.standard_normal()
-        gained, way = False, 1.0
+        gained = False
+        way = 1.0
         for _ in range(tries):
             tree.threshold[node] = threshold + way * shift
             for k in range(numbers):
@@ -75,7 +87,8 @@ def polish(simulation: Simulation, tree: ControllerTree, budget: int, rng: np.ra
 
     Takes about `budget` steps in the learned plants.
     """
-    record, spent = play_and_record(simulation, tree), -1
+    record = play_and_record(simulation, tree)
+    spent = -1
     strides = np.full((len(tree.feature), tree.law[0].size + 2), 0.3)
     while spent < record.steps[0] < budget:
         spent = int(record.steps[0])
@@ -111,7 +124,8 @@ def prune(simulation: Simulation, tree: ControllerTree, leaves: int, skip: int) 
 
     `skip` leaves out the cheapest removals, for another tree of the same size.
     """
-    record, costs = play_and_record(simulation, tree), []
+    record = play_and_record(simulation, tree)
+    costs = []
     for place, node in enumerate(reached(tree)):
         before = [np.array(array[node]) for array in tree]
         for way in _removals(tree, node):

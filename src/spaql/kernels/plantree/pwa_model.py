@@ -68,7 +68,8 @@ def quadratic_score(weights: Floats, state: Floats) -> float:
     dims = state.shape[0]
     if weights.shape[0] == 0:
         return 0.0
-    score, term = weights[0], 1 + dims
+    score = weights[0]
+    term = 1 + dims
     for i in range(dims):
         score += weights[1 + i] * state[i]
         for j in range(i, dims):
@@ -84,7 +85,8 @@ def predict(plant: Plant, root: int, z: Floats, action: Floats, after: Floats, r
     Returns the probability that the episode terminates. The next state is cut to the box, along the cell's
     principal axes, of the next states seen there.
     """
-    dims, inputs = z.shape[0], action.shape[0]
+    dims = z.shape[0]
+    inputs = action.shape[0]
     cell = root
     while plant.feature[cell] >= 0:
         cell = plant.left[cell] + (0 if z[plant.feature[cell]] < plant.threshold[cell] else 1)
@@ -174,9 +176,12 @@ def _clear(sums: Sums) -> None:
 @njit
 def _add_sample(x: Floats, y: Floats, row: int, sums: Sums, part: int) -> None:
     """Add a sample to the sums of a part; by whole rows, which compilers vectorise."""
-    inputs, outputs = x[row], y[row]
+    inputs = x[row]
+    outputs = y[row]
     for j in range(inputs.shape[0]):
-        value, gram, cross = inputs[j], sums.gram[part, j], sums.cross[part, j]
+        value = inputs[j]
+        gram = sums.gram[part, j]
+        cross = sums.cross[part, j]
         for k in range(inputs.shape[0]):
             gram[k] += value * inputs[k]
         for k in range(outputs.shape[0]):
@@ -204,7 +209,9 @@ def regress(sums: Sums, part: int, ridge: float, prior: Floats, law: Floats, low
 
     Returns the sum of squared errors. `lower` is room for a square matrix with as many rows as the law.
     """
-    gram, cross, squares = sums.gram[part], sums.cross[part], sums.squares[part]
+    gram = sums.gram[part]
+    cross = sums.cross[part]
+    squares = sums.squares[part]
     inputs, outputs = law.shape
     for j in range(inputs):
         for k in range(outputs):
@@ -232,12 +239,19 @@ def best_cut(
     x: Floats, y: Floats, rows: Ints, first: int, last: int, dims: int, least: int, ridge: float, law: Floats
 ) -> tuple[int, float]:
     """Return the dimension and quartile whose cut leaves the least squared error; -1 if none is possible."""
-    inputs, outputs, stride = x.shape[1], y.shape[1], max(1, (last - first) // _ENOUGH)
+    inputs = x.shape[1]
+    outputs = y.shape[1]
+    stride = max(1, (last - first) // _ENOUGH)
     count = (last - first + stride - 1) // stride
-    best, best_dim, best_at = np.inf, -1, 0.0
-    values, order, cuts = np.empty(count), np.empty(2 * count, np.int64), np.empty(_CUTS)
+    best = np.inf
+    best_dim = -1
+    best_at = 0.0
+    values = np.empty(count)
+    order = np.empty(2 * count, np.int64)
+    cuts = np.empty(_CUTS)
     counts = np.empty(_CUTS + 1, np.int64)
-    scratch, lower = np.empty((inputs, outputs)), np.empty((inputs, inputs))
+    scratch = np.empty((inputs, outputs))
+    lower = np.empty((inputs, inputs))
     # Part q holds the samples below cut q, cumulated in the end; part _CUTS + 1 + q those above.
     parts = 2 * _CUTS + 1
     sums = Sums(
@@ -273,14 +287,17 @@ def best_cut(
             for side in range(2):
                 error += regress(sums, q + side * (_CUTS + 1), ridge, law, scratch, lower)
             if error < best:
-                best, best_dim, best_at = error, dim, cuts[q]
+                best = error
+                best_dim = dim
+                best_at = cuts[q]
     return best_dim, best_at
 
 
 @njit
 def divide(x: Floats, rows: Ints, first: int, last: int, column: int, at: float) -> int:
     """Partition rows so that those below a cut come first; returns where the others begin."""
-    low, high = first, last - 1
+    low = first
+    high = last - 1
     while low <= high:
         if x[rows[low], column] < at:
             low += 1
@@ -312,8 +329,11 @@ def grow_motion(
     """
     count, outputs = y.shape
     room = 2 * (count // least) + 3
-    feature, threshold, left = np.full(room, -1), np.zeros(room), np.zeros(room, np.int64)
-    law, rows = np.zeros((room, x.shape[1], outputs)), np.arange(count)
+    feature = np.full(room, -1)
+    threshold = np.zeros(room)
+    left = np.zeros(room, np.int64)
+    law = np.zeros((room, x.shape[1], outputs))
+    rows = np.arange(count)
     cells = [(0, count, np.zeros(law.shape[1:]))]
     for node, (first, last, prior) in enumerate(cells):  # which grows
         error = fit_cell(x, y, rows, first, last, ridge, prior, law[node])
@@ -322,7 +342,9 @@ def grow_motion(
         dim, at = best_cut(x, y, rows, first, last, dims, least, ridge, law[node])
         middle = divide(x, rows, first, last, 1 + dim, at) if dim >= 0 else first
         if middle - first >= least and last - middle >= least:
-            feature[node], threshold[node], left[node] = dim, at, len(cells)
+            feature[node] = dim
+            threshold[node] = at
+            left[node] = len(cells)
             cells += [(first, middle, law[node]), (middle, last, law[node])]
     nodes = len(cells)
     return feature[:nodes], threshold[:nodes], left[:nodes], law[:nodes]
@@ -347,13 +369,19 @@ def _rotate(matrix: Floats, axes: Floats, p: int, q: int) -> None:
     cosine = 1.0 / math.sqrt(tangent * tangent + 1.0)
     sine = tangent * cosine
     for k in range(matrix.shape[0]):
-        one, other = matrix[k, p], matrix[k, q]
-        matrix[k, p], matrix[k, q] = cosine * one - sine * other, sine * one + cosine * other
+        one = matrix[k, p]
+        other = matrix[k, q]
+        matrix[k, p] = cosine * one - sine * other
+        matrix[k, q] = sine * one + cosine * other
     for k in range(matrix.shape[0]):
-        one, other = matrix[p, k], matrix[q, k]
-        matrix[p, k], matrix[q, k] = cosine * one - sine * other, sine * one + cosine * other
-        one, other = axes[p, k], axes[q, k]
-        axes[p, k], axes[q, k] = cosine * one - sine * other, sine * one + cosine * other
+        one = matrix[p, k]
+        other = matrix[q, k]
+        matrix[p, k] = cosine * one - sine * other
+        matrix[q, k] = sine * one + cosine * other
+        one = axes[p, k]
+        other = axes[q, k]
+        axes[p, k] = cosine * one - sine * other
+        axes[q, k] = sine * one + cosine * other
 
 
 @njit_no_inline
@@ -367,7 +395,8 @@ def principal_axes(matrix: Floats, axes: Floats) -> None:
         for k in range(n):
             axes[j, k] = 1.0 if j == k else 0.0
     for _ in range(_ROTATIONS):
-        aside, size = 0.0, 0.0
+        aside = 0.0
+        size = 0.0
         for p in range(n):
             size += matrix[p, p] * matrix[p, p]
             for q in range(p + 1, n):

@@ -73,7 +73,8 @@ def _cut(plant: RawPlant, cell: int, after: Floats) -> None:
 @njit
 def end_chance(plant: RawPlant, after: Floats) -> float:
     """Return the probability that an episode ends in a state."""
-    dims, score = after.shape[0], quadratic_score(plant.end_score, after)
+    dims = after.shape[0]
+    score = quadratic_score(plant.end_score, after)
     node = 0
     while plant.end_feature[node] >= 0:
         look = score if plant.end_feature[node] == dims else after[plant.end_feature[node]]
@@ -93,8 +94,12 @@ def find_cells(plant: RawPlant, states: Floats) -> Ints:
 @njit_no_inline
 def predict_all(plant: RawPlant, states: Floats, inputs: Floats) -> tuple[Floats, Floats, Floats]:
     """Return, per row, the next state, the reward if not terminated, and the termination probability."""
-    count, dims, given = states.shape[0], states.shape[1], inputs.shape[1]
-    nexts, rewards, chances = np.empty((count, dims)), np.empty(count), np.empty(count)
+    count = states.shape[0]
+    dims = states.shape[1]
+    given = inputs.shape[1]
+    nexts = np.empty((count, dims))
+    rewards = np.empty(count)
+    chances = np.empty(count)
     for i in range(count):
         cell = find(plant, states[i])
         for k in range(dims + 1):

@@ -53,17 +53,32 @@ def play(simulation: Simulation, tree: ControllerTree, start: int, passed: Bools
     """
     roots, feature, threshold, left, laws, centre, axes, low, high, rewards = simulation.plant[:10]
     end_feature, end_threshold, end_left, end_chance, end_score = simulation.plant[10:]
-    actions, price, edge, rules = simulation.actions, simulation.price, simulation.edge, tree.law
-    dims, inputs, numbers = simulation.starts.shape[1], actions.shape[1], rules.shape[1]
-    z, moved, action, before = np.empty(dims), np.empty(dims + 1), np.empty(inputs), np.zeros(numbers)
-    tree_feature, tree_threshold, tree_left = tree.feature, tree.threshold, tree.left
-    listed, squares, root = rules.shape[2] == 1, inputs > numbers, roots[simulation.member[start]]
-    fold, mirror, action_mirror = simulation.fold, simulation.mirror, simulation.action_mirror
+    actions = simulation.actions
+    price = simulation.price
+    edge = simulation.edge
+    rules = tree.law
+    dims = simulation.starts.shape[1]
+    inputs = actions.shape[1]
+    numbers = rules.shape[1]
+    z = np.empty(dims)
+    moved = np.empty(dims + 1)
+    action = np.empty(inputs)
+    before = np.zeros(numbers)
+    tree_feature = tree.feature
+    tree_threshold = tree.threshold
+    tree_left = tree.left
+    listed = rules.shape[2] == 1
+    squares = inputs > numbers
+    root = roots[simulation.member[start]]
+    fold = simulation.fold
+    mirror = simulation.mirror
+    action_mirror = simulation.action_mirror
     for j in range(dims):
         z[j] = simulation.starts[start, j]
     for node in range(passed.shape[0]):
         passed[node] = node == 0
-    total, alive = 0.0, 1.0
+    total = 0.0
+    alive = 1.0
     for step in range(simulation.steps):
         node = 0
         while tree_feature[node] >= 0:
@@ -111,7 +126,8 @@ def play(simulation: Simulation, tree: ControllerTree, start: int, passed: Bools
             total -= alive * edge * min(1.0, cut / _EDGE)
         score = 0.0
         if end_score.shape[0] > 0:
-            score, term = end_score[0], 1 + dims
+            score = end_score[0]
+            term = 1 + dims
             for i in range(dims):
                 score += end_score[1 + i] * z[i]
                 for j in range(i, dims):
@@ -162,7 +178,9 @@ def improvement(
 
     Returns minus infinity as soon as the episodes show a loss beyond the tolerance.
     """
-    total, squares, count = 0.0, 0.0, 0
+    total = 0.0
+    squares = 0.0
+    count = 0
     starts = simulation.starts.shape[0]
     for i in range(starts):
         if record.passed[i, node]:
@@ -193,7 +211,8 @@ def accept(record: Record, node: int) -> None:
 
 def play_and_record(simulation: Simulation, tree: ControllerTree) -> Record:
     """Roll out a controller from every start."""
-    starts, nodes = len(simulation.starts), len(tree.feature)
+    starts = len(simulation.starts)
+    nodes = len(tree.feature)
     passed = np.zeros((starts, nodes), np.bool_)
     passed[:, 0] = True
     record = Record(np.zeros(starts), passed, np.zeros(starts), np.zeros_like(passed), np.zeros(1, np.int64))

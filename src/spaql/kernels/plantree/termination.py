@@ -23,8 +23,10 @@ def logistic(x: Floats, ended: NDArray[np.bool_], ridge: float) -> Floats:
     ends = 0
     for i in range(count):
         ends += 1 if ended[i] else 0
-    weights, slope = np.zeros(inputs), np.empty((inputs, 1))
-    curvature, lower = np.empty((inputs, inputs)), np.empty((inputs, inputs))
+    weights = np.zeros(inputs)
+    slope = np.empty((inputs, 1))
+    curvature = np.empty((inputs, inputs))
+    lower = np.empty((inputs, inputs))
     for _ in range(_ROUNDS):
         for j in range(inputs):
             slope[j, 0] = -ridge * weights[j]
@@ -36,10 +38,8 @@ def logistic(x: Floats, ended: NDArray[np.bool_], ridge: float) -> Floats:
                 score += x[i, j] * weights[j]
             chance = 1.0 / (1.0 + math.exp(-min(max(score, -_LARGEST_LOGIT), _LARGEST_LOGIT)))
             weight = 0.5 * count / (ends if ended[i] else count - ends)
-            residual, hessian_weight = (
-                weight * ((1.0 if ended[i] else 0.0) - chance),
-                weight * chance * (1.0 - chance),
-            )
+            residual = weight * ((1.0 if ended[i] else 0.0) - chance)
+            hessian_weight = weight * chance * (1.0 - chance)
             for j in range(inputs):
                 slope[j, 0] += residual * x[i, j]
                 for k in range(j + 1):
@@ -52,8 +52,11 @@ def logistic(x: Floats, ended: NDArray[np.bool_], ridge: float) -> Floats:
 
 def grow_termination(z: Floats, ended: NDArray[np.bool_]) -> tuple[Ints, Floats, Ints, Floats]:
     """Return a tree grown by reduction of the Gini impurity until every leaf is pure."""
-    feature, threshold, left = np.full(_ROOM, -1), np.zeros(_ROOM), np.zeros(_ROOM, np.int64)
-    chance, rows = np.zeros(_ROOM), np.arange(len(z))
+    feature = np.full(_ROOM, -1)
+    threshold = np.zeros(_ROOM)
+    left = np.zeros(_ROOM, np.int64)
+    chance = np.zeros(_ROOM)
+    rows = np.arange(len(z))
     cells = [(0, len(z))]
     for node, (first, last) in enumerate(cells):  # which grows
         ends = int(np.count_nonzero(ended[rows[first:last]]))
@@ -61,7 +64,9 @@ def grow_termination(z: Floats, ended: NDArray[np.bool_]) -> tuple[Ints, Floats,
         if 0 < ends < last - first and len(cells) + 2 <= _ROOM:
             dim, at = best_gini_cut(z, ended, rows, first, last, ends)
             if dim >= 0:
-                feature[node], threshold[node], left[node] = dim, at, len(cells)
+                feature[node] = dim
+                threshold[node] = at
+                left[node] = len(cells)
                 middle = divide(z, rows, first, last, dim, at)
                 cells += [(first, middle), (middle, last)]
     nodes = len(cells)
@@ -74,9 +79,12 @@ def best_gini_cut(
 ) -> tuple[int, float]:
     """Return the dimension (or -1) and threshold of the cut that reduces the Gini impurity most."""
     size = last - first
-    values, order = np.empty(size), np.empty(2 * size, np.int64)
+    values = np.empty(size)
+    order = np.empty(2 * size, np.int64)
     before = ends * (size - ends) / size
-    best, best_dim, best_at = 1e-9, -1, 0.0
+    best = 1e-9
+    best_dim = -1
+    best_at = 0.0
     for dim in range(z.shape[1]):
         for i in range(size):
             values[i] = z[rows[first + i], dim]
@@ -84,13 +92,17 @@ def best_gini_cut(
         below = 0
         for i in range(size - 1):
             below += 1 if ended[rows[first + order[i]]] else 0
-            lower, upper = values[order[i]], values[order[i + 1]]
+            lower = values[order[i]]
+            upper = values[order[i + 1]]
             if upper > lower:
-                n, rest = i + 1, size - i - 1
+                n = i + 1
+                rest = size - i - 1
                 above = ends - below
                 gain = before - below * (n - below) / n - above * (rest - above) / rest
                 if gain > best:
-                    best, best_dim, best_at = gain, dim, 0.5 * (lower + upper)
+                    best = gain
+                    best_dim = dim
+                    best_at = 0.5 * (lower + upper)
                     if best_at <= lower:  # two neighbouring floats
                         best_at = upper
     return best_dim, best_at

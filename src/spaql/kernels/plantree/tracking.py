@@ -119,13 +119,20 @@ def look_tracked(plant: TrackedPlant, state: Floats, observation: Floats) -> Non
 @njit_inlined
 def step_tracked(plant: TrackedPlant, state: Floats, action: Floats, outcome: Floats) -> None:
     """Make a step; the reward is the expected one of an episode that may have ended before."""
-    dims, predicted, goals = plant.source.shape[0], plant.low.shape[0], plant.setpoint.shape[1]
+    dims = plant.source.shape[0]
+    predicted = plant.low.shape[0]
+    goals = plant.setpoint.shape[1]
     n_actions = action.shape[0]
     after, sent, error, terms = plant.room
     more = state[dims:]
-    gains, before, waiting = more[GAINS:], more[GAINS + n_actions :], more[GAINS + 2 * n_actions :]
-    episode, shift, taken = int(more[EPISODE]), int(more[SHIFT]), int(more[TAKEN])
-    first, end = plant.begin[episode], plant.begin[episode + 1]
+    gains = more[GAINS:]
+    before = more[GAINS + n_actions :]
+    waiting = more[GAINS + 2 * n_actions :]
+    episode = int(more[EPISODE])
+    shift = int(more[SHIFT])
+    taken = int(more[TAKEN])
+    first = plant.begin[episode]
+    end = plant.begin[episode + 1]
     row = min(first + taken, end - 1)
     for k in range(n_actions):
         sent[k] = min(max(action[k] * gains[k], plant.action_low[k]), plant.action_high[k])
@@ -153,7 +160,8 @@ def step_tracked(plant: TrackedPlant, state: Floats, action: Floats, outcome: Fl
     for g in range(goals):
         error[g] = plant.setpoint[min(row + 1, end - 1), g] - state[plant.output[g]]
     reward_terms(state, error, action, before, predicted, terms)
-    reward, chance = 0.0, end_chance(plant.raw, state[:dims])
+    reward = 0.0
+    chance = end_chance(plant.raw, state[:dims])
     for j in range(terms.shape[0]):
         reward += plant.reward[j] * terms[j]
     outcome[0] = more[ALIVE] * ((1.0 - chance) * reward + chance * plant.raw.rewards[2])

@@ -57,33 +57,48 @@ def grow_cells(
     points, dims = z.shape
     share = (dims + 1) * points + 64  # nodes per partition; empty children increase with the dimension
     room = partitions * share
-    feature, threshold, left = np.empty(room, np.int64), np.zeros(room), np.zeros(room, np.int64)
-    count, roots = np.zeros(room, np.int64), np.zeros(partitions, np.int64)
-    begin, end = np.zeros(share, np.int64), np.zeros(share, np.int64)
-    lows, highs = np.zeros((share, dims)), np.zeros((share, dims))
+    feature = np.empty(room, np.int64)
+    threshold = np.zeros(room)
+    left = np.zeros(room, np.int64)
+    count = np.zeros(room, np.int64)
+    roots = np.zeros(partitions, np.int64)
+    begin = np.zeros(share, np.int64)
+    end = np.zeros(share, np.int64)
+    lows = np.zeros((share, dims))
+    highs = np.zeros((share, dims))
     member = np.zeros((partitions, points), np.int64)
-    rows, nodes = np.empty(points, np.int64), 0
+    rows = np.empty(points, np.int64)
+    nodes = 0
     for partition in range(partitions):
         for i in range(points):
             rows[i] = i
         for j in range(dims):
-            lows[0, j], highs[0, j] = low[j], high[j]
+            lows[0, j] = low[j]
+            highs[0, j] = high[j]
         roots[partition] = root = node = nodes
-        begin[0], end[0] = 0, points
+        begin[0] = 0
+        end[0] = points
         nodes += 1
         while node < nodes:
-            own, child = node - root, nodes - root
-            first, last = begin[own], end[own]
-            feature[node], count[node] = -1, last - first
-            dim, at = -1, 0.0
+            own = node - root
+            child = nodes - root
+            first = begin[own]
+            last = end[own]
+            feature[node] = -1
+            count[node] = last - first
+            dim = -1
+            at = 0.0
             if last - first >= least and child + 2 <= share:
                 dim, at = _random_cut(z, rows, first, last, low, high, lows[own], highs[own], coarse, rng)
             if dim >= 0:
                 middle = divide(z, rows, first, last, dim, at)
-                feature[node], threshold[node], left[node] = dim, at, nodes
+                feature[node] = dim
+                threshold[node] = at
+                left[node] = nodes
                 for side in range(2):
                     for j in range(dims):
-                        lows[child + side, j], highs[child + side, j] = lows[own, j], highs[own, j]
+                        lows[child + side, j] = lows[own, j]
+                        highs[child + side, j] = highs[own, j]
                     begin[child + side] = first if side == 0 else middle
                     end[child + side] = middle if side == 0 else last
                 highs[child, dim] = lows[child + 1, dim] = at
@@ -106,7 +121,8 @@ def nearest(z: Floats, points: Floats) -> Ints:
             for j in range(z.shape[1]):
                 squared += (z[row, j] - points[i, j]) ** 2
             if squared < least:
-                least, rows[i] = squared, row
+                least = squared
+                rows[i] = row
     return rows
 
 
@@ -128,10 +144,12 @@ def _random_cut(
         side = high[dim] - low[dim]
         if side > (box_high[dim] - box_low[dim]) / coarse:
             return dim, float(low[dim] + side * (0.25 + 0.5 * rng.random()))
-        least, most = np.inf, -np.inf
+        least = np.inf
+        most = -np.inf
         for i in range(first, last):
             value = z[rows[i], dim]
-            least, most = min(least, value), max(most, value)
+            least = min(least, value)
+            most = max(most, value)
         at = least + (most - least) * rng.random()
         if most - least > 1e-9 and at > least:
             return dim, at
@@ -141,11 +159,16 @@ def _random_cut(
 @njit_no_inline
 def try_options(plant: Plant, cells: ValueCells, z: Floats, actions: Floats, gamma: float) -> Options:
     """Return the outcome of holding every action for 1, 2, 4 and 8 steps from every point."""
-    points, partitions, options = z.shape[0], cells.roots.shape[0], actions.shape[0] * _HOLDS
-    reward, discount = np.zeros((points, options)), np.zeros((points, options))
+    points = z.shape[0]
+    partitions = cells.roots.shape[0]
+    options = actions.shape[0] * _HOLDS
+    reward = np.zeros((points, options))
+    discount = np.zeros((points, options))
     cell = np.zeros((points, options, partitions), np.int32)
     roots, feature, threshold, left, _ = cells
-    after, room, root = np.empty((_BLOCK, options, z.shape[1])), np.empty(z.shape[1] + 1), plant.roots[0]
+    after = np.empty((_BLOCK, options, z.shape[1]))
+    room = np.empty(z.shape[1] + 1)
+    root = plant.roots[0]
     state = np.empty(z.shape[1])
     for first in range(0, points, _BLOCK):
         last = min(first + _BLOCK, points)
@@ -153,7 +176,9 @@ def try_options(plant: Plant, cells: ValueCells, z: Floats, actions: Floats, gam
             for a in range(actions.shape[0]):
                 for j in range(z.shape[1]):
                     state[j] = z[i, j]
-                total, alive, steps = 0.0, 1.0, 0
+                total = 0.0
+                alive = 1.0
+                steps = 0
                 for hold in range(_HOLDS):
                     option = a * _HOLDS + hold
                     while steps < 1 << hold:
@@ -161,7 +186,8 @@ def try_options(plant: Plant, cells: ValueCells, z: Floats, actions: Floats, gam
                         total += alive * room[-1]
                         alive *= gamma * (1.0 - chance)
                         steps += 1
-                    reward[i, option], discount[i, option] = total, alive
+                    reward[i, option] = total
+                    discount[i, option] = alive
                     for j in range(z.shape[1]):
                         after[i - first, option, j] = state[j]
         for m in range(partitions):  # one tree at a time fits in the cache
@@ -192,7 +218,8 @@ def sweep(
     of a cell is the mean value of its points. If optimistic, an unknown cell has the value `unknown`; else it
     is left out. Ends early when a sweep changes the values by less than a share `tolerance` of the largest.
     """
-    points, partitions = point_values.shape[0], member.shape[0]
+    points = point_values.shape[0]
+    partitions = member.shape[0]
     rewards, discounts, reached = options
     count = cells.points
     value = np.zeros(cells.points.shape[0])
@@ -206,13 +233,15 @@ def sweep(
             value[cell] = value[cell] / count[cell] if count[cell] else unknown
         if done == sweeps:
             break
-        change, largest = 0.0, 1e-9
+        change = 0.0
+        largest = 1e-9
         for i in range(points):
             best = -np.inf
             for option in range(rewards.shape[1]):
                 ahead = rewards[i, option]
                 if discounts[i, option] > _NEGLIGIBLE:
-                    total, known = 0.0, 0
+                    total = 0.0
+                    known = 0
                     for m in range(partitions):
                         cell = reached[i, option, m]
                         if optimistic or count[cell]:
@@ -234,7 +263,8 @@ def mean_values(cells: ValueCells, value: Floats, optimistic: bool, z: Floats, u
     roots, feature, threshold, left, count = cells
     means = np.full(z.shape[0], unknown)
     for i in range(z.shape[0]):
-        total, known = 0.0, 0
+        total = 0.0
+        known = 0
         for m in range(roots.shape[0]):
             node = find(feature, threshold, left, roots[m], z[i])
             if optimistic or count[node]:
@@ -257,12 +287,18 @@ def look_ahead(
 ) -> Floats:
     """Return the value of every action at every state: of its best option, and of the cells it reaches."""
     roots, feature, threshold, left, count = cells
-    dims, partitions = z.shape[1], roots.shape[0]
-    after, room, root = np.empty(dims), np.empty(dims + 1), plant.roots[0]
+    dims = z.shape[1]
+    partitions = roots.shape[0]
+    after = np.empty(dims)
+    room = np.empty(dims + 1)
+    root = plant.roots[0]
     q = np.empty((z.shape[0], actions.shape[0]))
     for i in range(z.shape[0]):
         for a in range(actions.shape[0]):
-            best, total, alive, steps = -np.inf, 0.0, 1.0, 0
+            best = -np.inf
+            total = 0.0
+            alive = 1.0
+            steps = 0
             for j in range(dims):
                 after[j] = z[i, j]
             for hold in range(_HOLDS):
@@ -273,7 +309,8 @@ def look_ahead(
                     steps += 1
                 ahead = total
                 if alive > _NEGLIGIBLE:
-                    value_sum, known = 0.0, 0
+                    value_sum = 0.0
+                    known = 0
                     for m in range(partitions):
                         node = roots[m]
                         while feature[node] >= 0:  # `find`, written out: a call costs as much

@@ -15,14 +15,16 @@ Floats = NDArray[np.float64]
 @njit_no_inline
 def weigh_boxes(place: Ints, label: Ints, weight: Floats, shape: Ints, labels: int) -> Floats:
     """Return the weight of each label in every box of a grid, from weighted points."""
-    dims, strides = shape.shape[0], strides_of(shape)
+    dims = shape.shape[0]
+    strides = strides_of(shape)
     weights = np.zeros((strides[0] * (shape[0] * (shape[0] + 1) // 2), labels))
     for i in range(place.shape[0]):
         index = 0
         for j in range(dims):
             index += place[i, j] * strides[j]
         weights[index, label[i]] += weight[i]
-    begin, length = np.zeros(dims, np.int64), np.ones(dims, np.int64)
+    begin = np.zeros(dims, np.int64)
+    length = np.ones(dims, np.int64)
     for index in range(weights.shape[0]):
         for j in range(dims):
             if length[j] > 1:  # the first place plus the others
@@ -39,9 +41,11 @@ def weigh_boxes(place: Ints, label: Ints, weight: Floats, shape: Ints, labels: i
 @njit_no_inline
 def cheapest_costs(weights: Floats, shape: Ints, price: float) -> Floats:
     """Return the cost of the cheapest tree for every box: its errors, and a price for each of its leaves."""
-    dims, strides = shape.shape[0], strides_of(shape)
+    dims = shape.shape[0]
+    strides = strides_of(shape)
     costs = np.empty(weights.shape[0])
-    begin, length = np.zeros(dims, np.int64), np.ones(dims, np.int64)
+    begin = np.zeros(dims, np.int64)
+    length = np.ones(dims, np.int64)
     for index in range(weights.shape[0]):
         best = _leaf_cost(weights, index, price)
         if best > 2 * price:  # the least cost of two leaves
@@ -68,14 +72,19 @@ def _leaf_cost(weights: Floats, index: int, price: float) -> float:
 @njit_no_inline
 def cheapest_tree(weights: Floats, costs: Floats, shape: Ints, price: float) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the cheapest tree of the whole grid, in the form of `smallest_tree`."""
-    dims, strides = shape.shape[0], strides_of(shape)
+    dims = shape.shape[0]
+    strides = strides_of(shape)
     room = 2 * int(min(costs[-1] / price, np.prod(shape))) + 3
-    feature, cut = np.full(room, -1, np.int64), np.zeros(room, np.int64)
-    children_left, children_right = np.full(room, -1, np.int64), np.full(room, -1, np.int64)
-    begin, length = np.zeros((room, dims), np.int64), np.zeros((room, dims), np.int64)
+    feature = np.full(room, -1, np.int64)
+    cut = np.zeros(room, np.int64)
+    children_left = np.full(room, -1, np.int64)
+    children_right = np.full(room, -1, np.int64)
+    begin = np.zeros((room, dims), np.int64)
+    length = np.zeros((room, dims), np.int64)
     for j in range(dims):
         length[0, j] = shape[j]
-    nodes, node = 1, 0
+    nodes = 1
+    node = 0
     while node < nodes:
         index = 0
         for j in range(dims):
@@ -93,12 +102,15 @@ def cheapest_tree(weights: Floats, costs: Floats, shape: Ints, price: float) -> 
                 upper = first_of_length(shape[j], length[node, j] - left) + begin[node, j] + left
                 cost = costs[rest + lower * strides[j]] + costs[rest + upper * strides[j]]
                 if feature[node] < 0 and cost == costs[index]:
-                    feature[node], cut[node] = j, begin[node, j] + left
+                    feature[node] = j
+                    cut[node] = begin[node, j] + left
         j = feature[node]
-        children_left[node], children_right[node] = nodes, nodes + 1
+        children_left[node] = nodes
+        children_right[node] = nodes + 1
         for child in range(nodes, nodes + 2):
             for k in range(dims):
-                begin[child, k], length[child, k] = begin[node, k], length[node, k]
+                begin[child, k] = begin[node, k]
+                length[child, k] = length[node, k]
         length[nodes, j] = cut[node] - begin[node, j]
         begin[nodes + 1, j] = cut[node]
         length[nodes + 1, j] = length[node, j] - length[nodes, j]

@@ -85,17 +85,20 @@ def fewest_leaves(low: Ints, high: Ints, label: Ints, shape: Ints) -> Ints:
     In each dimension, intervals are numbered by length, so that the halves of a box come before it. The table
     has as many entries as the grid has boxes: the product of m (m + 1) / 2 over dimensions of m places.
     """
-    dims, strides = shape.shape[0], strides_of(shape)
+    dims = shape.shape[0]
+    strides = strides_of(shape)
     table = np.full(strides[0] * (shape[0] * (shape[0] + 1) // 2), _ANY, np.int64)
     _paint(table, low, high, label, strides)
-    begin, length = np.zeros(dims, np.int64), np.ones(dims, np.int64)
+    begin = np.zeros(dims, np.int64)
+    length = np.ones(dims, np.int64)
     for index in range(table.shape[0]):
         longer = -1  # a dimension in which the box is longer than one place
         for j in range(dims):
             if length[j] > 1:
                 longer = j
         if longer >= 0:
-            j, places = longer, shape[longer]
+            j = longer
+            places = shape[longer]
             rest = index - (first_of_length(places, length[j]) + begin[j]) * strides[j]
             one = table[rest + begin[j] * strides[j]]
             others = table[rest + (first_of_length(places, length[j] - 1) + begin[j] + 1) * strides[j]]
@@ -126,11 +129,15 @@ def smallest_tree(table: Ints, shape: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     For each node, parents first and the root at 0: the dimension, or -1 for a leaf; the first place of the
     upper half, or a leaf's label; and both children.
     """
-    dims, strides = shape.shape[0], strides_of(shape)
+    dims = shape.shape[0]
+    strides = strides_of(shape)
     room = 2 * (_cost(table[table.shape[0] - 1]) // _LEAF) - 1
-    feature, cut = np.full(room, -1, np.int64), np.zeros(room, np.int64)
-    children_left, children_right = np.full(room, -1, np.int64), np.full(room, -1, np.int64)
-    begin, length = np.zeros((room, dims), np.int64), np.zeros((room, dims), np.int64)
+    feature = np.full(room, -1, np.int64)
+    cut = np.zeros(room, np.int64)
+    children_left = np.full(room, -1, np.int64)
+    children_right = np.full(room, -1, np.int64)
+    begin = np.zeros((room, dims), np.int64)
+    length = np.zeros((room, dims), np.int64)
     for j in range(dims):
         length[0, j] = shape[j]
     nodes = 1
@@ -150,12 +157,15 @@ def smallest_tree(table: Ints, shape: Ints) -> tuple[Ints, Ints, Ints, Ints]:
                 upper = first_of_length(shape[j], right) + begin[node, j] + left
                 cost = _cost(table[rest + lower * strides[j]]) + _cost(table[rest + upper * strides[j]])
                 if feature[node] < 0 and cost + cost // _LEAF == entry:
-                    feature[node], cut[node] = j, begin[node, j] + left
+                    feature[node] = j
+                    cut[node] = begin[node, j] + left
         j = feature[node]
-        children_left[node], children_right[node] = nodes, nodes + 1
+        children_left[node] = nodes
+        children_right[node] = nodes + 1
         for child in range(nodes, nodes + 2):
             for k in range(dims):
-                begin[child, k], length[child, k] = begin[node, k], length[node, k]
+                begin[child, k] = begin[node, k]
+                length[child, k] = length[node, k]
         length[nodes, j] = cut[node] - begin[node, j]
         begin[nodes + 1, j] = cut[node]
         length[nodes + 1, j] = length[node, j] - length[nodes, j]
@@ -171,10 +181,13 @@ def _best_cuts(
 
     Writes rows of `best` (dimension, place, score), the best first; returns how many.
     """
-    n, dims, labels = members.shape[0], low.shape[1], counts.shape[2]
+    n = members.shape[0]
+    dims = low.shape[1]
+    labels = counts.shape[2]
     found = 0
     for j in range(dims):
-        first, places = region[0, j], region[1, j] - region[0, j]
+        first = region[0, j]
+        places = region[1, j] - region[0, j]
         for part in range(3):
             for place in range(places + 1):
                 for k in range(labels):
@@ -183,18 +196,25 @@ def _best_cuts(
             box = members[i]
             counts[0, max(low[box, j], first) - first, label[box]] += 1  # boxes that begin here
             counts[1, min(high[box, j], region[1, j]) - first, label[box]] += 1  # and that end here
-        left, right = counts[2, 0], counts[2, 1]
+        left = counts[2, 0]
+        right = counts[2, 1]
         for k in range(labels):
-            left[k], right[k] = 0, 0
+            left[k] = 0
+            right[k] = 0
         for i in range(n):
             right[label[members[i]]] += 1
         for place in range(1, places):
-            edge, n_left, n_right, labels_left, labels_right = False, 0, 0, 0, 0
+            edge = False
+            n_left = 0
+            n_right = 0
+            labels_left = 0
+            labels_right = 0
             for k in range(labels):
                 left[k] += counts[0, place - 1, k]
                 right[k] -= counts[1, place, k]
                 edge = edge or counts[0, place, k] > 0 or counts[1, place, k] > 0
-                n_left, n_right = n_left + left[k], n_right + right[k]
+                n_left = n_left + left[k]
+                n_right = n_right + right[k]
                 labels_left += 1 if left[k] > 0 else 0
                 labels_right += 1 if right[k] > 0 else 0
             if not edge or n_left == 0 or n_right == 0:
@@ -208,7 +228,9 @@ def _best_cuts(
                         best[rank, k] = best[rank - 1, k]
                 rank -= 1
             if rank < best.shape[0]:
-                best[rank, 0], best[rank, 1], best[rank, 2] = j, first + place, score
+                best[rank, 0] = j
+                best[rank, 1] = first + place
+                best[rank, 2] = score
                 found = min(found + 1, best.shape[0])
     return found
 
@@ -231,14 +253,18 @@ def _greedy_leaves(
     regions = [region]
     leaves = 0
     while len(waiting) > 0 and leaves + len(waiting) < limit:
-        members, region = waiting.pop(), regions.pop()
+        members = waiting.pop()
+        region = regions.pop()
         if not _mixed(label, members):
             leaves += 1
             continue
         _best_cuts(low, high, label, members, region, counts, best)
-        j, place = best[0, 0], best[0, 1]
-        lower, upper = region.copy(), region.copy()
-        lower[1, j], upper[0, j] = place, place
+        j = best[0, 0]
+        place = best[0, 1]
+        lower = region.copy()
+        upper = region.copy()
+        lower[1, j] = place
+        upper[0, j] = place
         waiting.append(members[low[members, j] < place])
         regions.append(lower)
         waiting.append(members[high[members, j] > place])
@@ -258,15 +284,21 @@ def best_cut(low: Ints, high: Ints, label: Ints, region: Ints, tries: int) -> tu
     counts = np.zeros((3, longest, label.max() + 1), np.int64)
     best = np.zeros((tries, 3), np.int64)
     found = _best_cuts(low, high, label, members, region, counts, best)
-    chosen, fewest = 0, 1 << 62
+    chosen = 0
+    fewest = 1 << 62
     for i in range(found):
-        j, place = best[i, 0], best[i, 1]
-        lower, upper = region.copy(), region.copy()
-        lower[1, j], upper[0, j] = place, place
-        below, above = members[low[:, j] < place], members[high[:, j] > place]
+        j = best[i, 0]
+        place = best[i, 1]
+        lower = region.copy()
+        upper = region.copy()
+        lower[1, j] = place
+        upper[0, j] = place
+        below = members[low[:, j] < place]
+        above = members[high[:, j] > place]
         leaves = _greedy_leaves(low, high, label, below, lower, counts, fewest)
         if leaves < fewest:
             leaves += _greedy_leaves(low, high, label, above, upper, counts, fewest - leaves)
         if leaves < fewest:
-            chosen, fewest = i, leaves
+            chosen = i
+            fewest = leaves
     return best[chosen, 0], best[chosen, 1]

@@ -50,7 +50,8 @@ def population_size(n: int) -> int:
 @njit_no_inline
 def ask(distribution: Distribution, rng: np.random.Generator, vectors: Floats) -> None:
     """Draw a generation."""
-    n, size = distribution.mean.shape[0], distribution.scalars[0]
+    n = distribution.mean.shape[0]
+    size = distribution.scalars[0]
     z = np.empty(n)
     for c in range(vectors.shape[0]):
         for j in range(n):
@@ -67,13 +68,20 @@ def tell(distribution: Distribution, vectors: Floats, scores: Floats) -> None:
     """Update the distribution by the scores of a generation, of which the higher are better."""
     count, n = vectors.shape
     parents = count // 2
-    mean, covariance, factor = distribution.mean, distribution.covariance, distribution.factor
-    path, step_path, scalars = distribution.path, distribution.step_path, distribution.scalars
-    worse, order = np.empty(count), np.empty(2 * count, np.int64)
+    mean = distribution.mean
+    covariance = distribution.covariance
+    factor = distribution.factor
+    path = distribution.path
+    step_path = distribution.step_path
+    scalars = distribution.scalars
+    worse = np.empty(count)
+    order = np.empty(2 * count, np.int64)
     for c in range(count):
         worse[c] = -scores[c]
     sorted_rows(worse, count, order)
-    weights, total, squares = np.empty(parents), 0.0, 0.0
+    weights = np.empty(parents)
+    total = 0.0
+    squares = 0.0
     for i in range(parents):
         weights[i] = math.log(parents + 0.5) - math.log(i + 1.0)
         total += weights[i]
@@ -88,7 +96,9 @@ def tell(distribution: Distribution, vectors: Floats, scores: Floats) -> None:
     damping = 1 + 2 * max(0.0, math.sqrt((mass - 1) / (n + 1)) - 1) + rate_step
     expected = math.sqrt(n) * (1 - 1 / (4.0 * n) + 1 / (21.0 * n * n))
     size = scalars[0]
-    moves, step, white = np.empty((parents, n)), np.zeros(n), np.empty(n)
+    moves = np.empty((parents, n))
+    step = np.zeros(n)
+    white = np.empty(n)
     for i in range(parents):
         for j in range(n):
             moves[i, j] = (vectors[order[i], j] - mean[j]) / size

@@ -23,10 +23,12 @@ def score_candidates(
     """
     candidates, starts = returns.shape
     worst = max(1, starts // WORST)
-    row, order = np.empty(starts), np.empty(2 * starts, np.int64)
+    row = np.empty(starts)
+    order = np.empty(2 * starts, np.int64)
     halves = np.zeros((2, candidates))
     for c in range(candidates):
-        total, low = 0.0, 0.0
+        total = 0.0
+        low = 0.0
         for i in range(starts):
             row[i] = returns[c, i] - price * movement[c, i]
             total += row[i]
@@ -35,7 +37,9 @@ def score_candidates(
         for i in range(worst):
             low += row[order[i]]
         scores[c] = (1 - worst_weight) * total / starts + worst_weight * low / worst
-    means, spreads, shared = np.zeros(2), np.zeros(2), 0.0
+    means = np.zeros(2)
+    spreads = np.zeros(2)
+    shared = 0.0
     for half in range(2):
         for c in range(candidates):
             means[half] += halves[half, c] / candidates

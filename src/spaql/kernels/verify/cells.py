@@ -58,13 +58,16 @@ def finest_range(cells: Cells, low: Floats, high: Floats, at: Ints) -> bool:
     side = 1 << cells.levels
     for j in range(low.shape[0]):
         size = (cells.high[j] - cells.low[j]) / side
-        a, b = (low[j] - cells.low[j]) / size - 1e-7, (high[j] - cells.low[j]) / size + 1e-7
+        a = (low[j] - cells.low[j]) / size - 1e-7
+        b = (high[j] - cells.low[j]) / size + 1e-7
         if not (a > -1e9 and b < 1e9 and a <= b):
             return False
-        at[0, j], at[1, j] = int(np.floor(a)), int(np.floor(b))
+        at[0, j] = int(np.floor(a))
+        at[1, j] = int(np.floor(b))
         if cells.turns[j]:
             if at[1, j] - at[0, j] >= side:
-                at[0, j], at[1, j] = 0, side - 1
+                at[0, j] = 0
+                at[1, j] = side - 1
             continue
         if at[0, j] == -1 and low[j] >= cells.low[j]:
             at[0, j] = 0
@@ -111,7 +114,9 @@ def worst_time(cells: Cells, low: Floats, high: Floats, at: Ints, stack: Ints) -
 @njit_in_place
 def _worst_under(cells: Cells, level: int, at: Ints, stack: Ints) -> int:
     """Return the most steps from the cells in a range, at[0] to at[1], that are in the coarse cell at[2]."""
-    n, worst, top = at.shape[1], 0, 1
+    n = at.shape[1]
+    worst = 0
+    top = 1
     stack[0, 0] = level
     for j in range(n):
         stack[0, 1 + j] = at[2, j]
@@ -119,7 +124,8 @@ def _worst_under(cells: Cells, level: int, at: Ints, stack: Ints) -> int:
         top -= 1
         here = stack[top, 0]
         mask = (1 << (cells.levels - here)) - 1
-        index, inside = 0, True
+        index = 0
+        inside = True
         for j in range(n):
             i = stack[top, 1 + j]
             index = (index << (cells.levels - here)) | (i & mask)
@@ -149,12 +155,17 @@ def _worst_under(cells: Cells, level: int, at: Ints, stack: Ints) -> int:
 @njit_in_place
 def set_time(cells: Cells, level: int, index: int, time: int, only_unknown: bool) -> None:
     """Set the time of all finest cells in a cell, or of those without one, and of the cells above them."""
-    n, bits, mask = cells.low.shape[0], cells.levels - level, (1 << (cells.levels - level)) - 1
+    n = cells.low.shape[0]
+    bits = cells.levels - level
+    mask = (1 << (cells.levels - level)) - 1
     for lower in range(level + 1):
         depth = level - lower
         count = 1 << (depth * n)
         for number in range(count):
-            place, rest, base, shift = 0, number, index, 0
+            place = 0
+            rest = number
+            base = index
+            shift = 0
             for _ in range(n):
                 i = ((base & mask) << depth) | (rest & ((1 << depth) - 1))
                 base >>= bits
@@ -168,7 +179,9 @@ def set_time(cells: Cells, level: int, index: int, time: int, only_unknown: bool
             else:
                 refresh(cells, lower, place)
     for upper in range(level + 1, cells.levels + 1):
-        place, base, shift = 0, index, 0
+        place = 0
+        base = index
+        shift = 0
         for _ in range(n):
             place |= ((base & mask) >> (upper - level)) << shift
             base >>= bits
@@ -179,10 +192,14 @@ def set_time(cells: Cells, level: int, index: int, time: int, only_unknown: bool
 @njit_in_place
 def refresh(cells: Cells, level: int, index: int) -> None:
     """Compute the time of a coarse cell from the cells of the level below."""
-    n, bits = cells.low.shape[0], cells.levels - level
-    mask, worst = (1 << bits) - 1, 0
+    n = cells.low.shape[0]
+    bits = cells.levels - level
+    mask = (1 << bits) - 1
+    worst = 0
     for child in range(1 << n):
-        place, base, shift = 0, index, 0
+        place = 0
+        base = index
+        shift = 0
         for j in range(n):
             place |= (((base & mask) << 1) | ((child >> j) & 1)) << shift
             base >>= bits
@@ -199,7 +216,8 @@ def refresh(cells: Cells, level: int, index: int) -> None:
 def part_bounds(parts: Floats, part: int, low: Floats, high: Floats) -> None:
     """Write the box of a part."""
     for j in range(low.shape[0]):
-        low[j], high[j] = parts[part, j, LOW], parts[part, j, HIGH]
+        low[j] = parts[part, j, LOW]
+        high[j] = parts[part, j, HIGH]
 
 
 @njit_in_place

@@ -84,7 +84,8 @@ def put_box(m: Floats, first: int, low: Floats, high: Floats) -> None:
             m[z, k] = 0.0
         m[z, C] = 0.5 * (low[j] + high[j])
         m[z, A + j] = up(max(up(high[j] - m[z, C]), up(m[z, C] - low[j])))
-        m[z, LOW], m[z, HIGH] = low[j], high[j]
+        m[z, LOW] = low[j]
+        m[z, HIGH] = high[j]
 
 
 @njit_in_place
@@ -131,12 +132,16 @@ def put_weighted(m: Floats, z: int, offset: float, weights: Floats, row: int, se
 @njit_in_place
 def find_leaves(tree: TreeArrays, mem: Memory, seen: int) -> int:
     """Write the leaves that observations may come to, with the bounds on their way; -1 without room."""
-    m, bounds, stack = mem.m, mem.bounds, mem.stack
+    m = mem.m
+    bounds = mem.bounds
+    stack = mem.stack
     n = bounds.shape[1]
-    count, top = 0, 1
+    count = 0
+    top = 1
     stack[0] = 0
     for j in range(n):
-        bounds[0, j, 0], bounds[0, j, 1] = -math.inf, math.inf
+        bounds[0, j, 0] = -math.inf
+        bounds[0, j, 1] = math.inf
     while top > 0:
         top -= 1
         node = stack[top]
@@ -146,12 +151,15 @@ def find_leaves(tree: TreeArrays, mem: Memory, seen: int) -> int:
                 return -1
             mem.leaves[count] = tree.leaf[node]
             for i in range(n):
-                mem.sides[count, i, 0], mem.sides[count, i, 1] = bounds[top, i, 0], bounds[top, i, 1]
+                mem.sides[count, i, 0] = bounds[top, i, 0]
+                mem.sides[count, i, 1] = bounds[top, i, 1]
             count += 1
             continue
         if top + 2 > bounds.shape[0]:
             return -1
-        threshold, low, high = tree.threshold[node], bounds[top, j, 0], bounds[top, j, 1]
+        threshold = tree.threshold[node]
+        low = bounds[top, j, 0]
+        high = bounds[top, j, 1]
         lower = not m[seen + j, LOW] >= threshold and low < threshold
         upper = not m[seen + j, HIGH] < threshold and high > threshold
         if upper:
@@ -215,12 +223,14 @@ def rebox(m: Floats, state: int, n: int, factor: float) -> None:
         return
     for j in range(n):
         z = state + j
-        low, high = m[z, LOW], m[z, HIGH]
+        low = m[z, LOW]
+        high = m[z, HIGH]
         for k in range(m.shape[1]):
             m[z, k] = 0.0
         m[z, C] = 0.5 * (low + high)
         m[z, A + j] = up(max(up(high - m[z, C]), up(m[z, C] - low)))
-        m[z, LOW], m[z, HIGH] = low, high
+        m[z, LOW] = low
+        m[z, HIGH] = high
 
 
 @njit_in_place
@@ -297,7 +307,8 @@ def move(
 
     Returns how many there are now, or -1 if a next state may not be a number.
     """
-    m, n = mem.m, period.shape[0]
+    m = mem.m
+    n = period.shape[0]
     run_set(tape, m, rows, inputs, 0)
     count = find_paths(tape, m, rows, mem.ends, mem.stack)
     if count < 0:
@@ -329,7 +340,9 @@ def move(
 @njit_in_place
 def advance(loop: LoopArrays, mem: Memory, here: Floats, source: int) -> int:
     """Make a step from a set, one of those in `here`; returns the number of parts, or -1 if not known."""
-    m, n, tree = mem.m, loop.period.shape[0], loop.tree
+    m = mem.m
+    n = loop.period.shape[0]
+    tree = loop.tree
     wide = 1 if tree.discrete else tree.offset.shape[1]
     kept = WORK
     leaf_state = kept + n
@@ -391,7 +404,8 @@ def advance(loop: LoopArrays, mem: Memory, here: Floats, source: int) -> int:
 
 def new_memory(loop: LoopArrays) -> Memory:
     """Return memory for the steps of a closed loop."""
-    n, tree = len(loop.period), loop.tree
+    n = len(loop.period)
+    tree = loop.tree
     numbers = loop.observe.outputs.shape[1] + len(tree.sums)
     rows = WORK + 4 * n + 2 * tree.offset.shape[1] + 1 + numbers
     rows += max(len(loop.step.code), len(loop.observe.code))

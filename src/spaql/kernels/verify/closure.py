@@ -13,7 +13,10 @@ from spaql.kernels.verify.codes import Floats, Ints
 from spaql.kernels.verify.forms import A, C, R
 from spaql.kernels.verify.search import Desk, Rules
 
-OPEN, CLOSED, LEFT, FULL = 0, 1, 2, 3
+OPEN = 0
+CLOSED = 1
+LEFT = 2
+FULL = 3
 
 
 class Reached(NamedTuple):
@@ -43,12 +46,14 @@ def touches(reached: Reached, parts: Floats, part: int, at: Ints, e: Floats) -> 
     """Return whether a part may have points in the cell at[2]: some values of its symbols lead there."""
     n = at.shape[1]
     for k in range(n):
-        e[0, k], e[1, k] = -1.0, 1.0
+        e[0, k] = -1.0
+        e[1, k] = 1.0
     for j in range(n):
         size = reached.size[j]
         low = reached.low[j] + (at[2, j] - 1e-6) * size - parts[part, j, C] - parts[part, j, R]
         high = reached.low[j] + (at[2, j] + 1 + 1e-6) * size - parts[part, j, C] + parts[part, j, R]
-        least, most = 0.0, 0.0
+        least = 0.0
+        most = 0.0
         for k in range(n):
             slope = parts[part, j, A + k]
             least += min(slope * e[0, k], slope * e[1, k])
@@ -59,8 +64,10 @@ def touches(reached: Reached, parts: Floats, part: int, at: Ints, e: Floats) -> 
             slope = parts[part, j, A + k]
             if abs(slope) < 1e-9 * size:
                 continue
-            own_least, own_most = min(slope * e[0, k], slope * e[1, k]), max(slope * e[0, k], slope * e[1, k])
-            a, b = (low - (most - own_most)) / slope, (high - (least - own_least)) / slope
+            own_least = min(slope * e[0, k], slope * e[1, k])
+            own_most = max(slope * e[0, k], slope * e[1, k])
+            a = (low - (most - own_most)) / slope
+            b = (high - (least - own_least)) / slope
             e[0, k], e[1, k] = max(e[0, k], min(a, b)), min(e[1, k], max(a, b))
             if e[0, k] > e[1, k]:
                 return False
@@ -72,13 +79,15 @@ def touches(reached: Reached, parts: Floats, part: int, at: Ints, e: Floats) -> 
 @njit_in_place
 def mark(reached: Reached, parts: Floats, part: int, low: Floats, high: Floats, at: Ints, e: Floats) -> int:
     """Add the cells that a part touches, which lies in a box; returns OPEN, LEFT if it leaves, or FULL."""
-    n, total = low.shape[0], 1
+    n = low.shape[0]
+    total = 1
     for j in range(n):
         a = (low[j] - reached.low[j]) / reached.size[j] - 1e-7
         b = (high[j] - reached.low[j]) / reached.size[j] + 1e-7
         if not (a >= 0.0 and b < reached.sides[j] and a <= b):
             return LEFT
-        at[0, j], at[1, j] = int(np.floor(a)), int(np.floor(b))
+        at[0, j] = int(np.floor(a))
+        at[1, j] = int(np.floor(b))
         at[2, j] = at[0, j]
         total *= at[1, j] - at[0, j] + 1
         if total > 100000:
@@ -111,7 +120,9 @@ def mark(reached: Reached, parts: Floats, part: int, low: Floats, high: Floats, 
 @njit_in_place
 def spread_out(loop: LoopArrays, mem: Memory, reached: Reached, rules: Rules, desk: Desk, budget: int) -> int:
     """Follow so many cells of the queue for some steps each, and add the cells that they come to."""
-    n, low, high = reached.low.shape[0], desk.cell_low, desk.cell_high
+    n = reached.low.shape[0]
+    low = desk.cell_low
+    high = desk.cell_high
     for _ in range(budget):
         if reached.state[1] >= reached.state[2]:  # a round is done
             if reached.state[1] >= reached.state[0]:

@@ -19,7 +19,11 @@ import math
 from spaql.kernels.jit import njit_in_place
 from spaql.kernels.verify.codes import Floats
 
-C, R, LOW, HIGH, A = 0, 1, 2, 3, 4
+C = 0
+R = 1
+LOW = 2
+HIGH = 3
+A = 4
 EPS = 2.0**-52
 TINY = 1e-290
 SINGLE_EPS = 2.0**-23
@@ -69,13 +73,16 @@ def put_interval(m: Floats, z: int, low: float, high: float) -> None:
     for k in range(A, m.shape[1]):
         m[z, k] = 0.0
     if not low <= high:
-        low, high = -math.inf, math.inf
+        low = -math.inf
+        high = math.inf
     if math.isfinite(low) and math.isfinite(high):
         m[z, C] = 0.5 * low + 0.5 * high
         m[z, R] = up(max(up(high - m[z, C]), up(m[z, C] - low)))
     else:
-        m[z, C], m[z, R] = 0.0, math.inf
-    m[z, LOW], m[z, HIGH] = low, high
+        m[z, C] = 0.0
+        m[z, R] = math.inf
+    m[z, LOW] = low
+    m[z, HIGH] = high
 
 
 @njit_in_place
@@ -88,15 +95,19 @@ def put_unknown(m: Floats, z: int) -> None:
 def settle(m: Floats, z: int, low: float, high: float) -> None:
     """After the form of row z is written, let it and an interval narrow each other."""
     if not low <= high:
-        low, high = -math.inf, math.inf
+        low = -math.inf
+        high = math.inf
     s = spread(m, z)
-    form_low, form_high = down(m[z, C] - s), up(m[z, C] + s)
+    form_low = down(m[z, C] - s)
+    form_high = up(m[z, C] + s)
     if not (math.isfinite(form_low) and math.isfinite(form_high)):
         put_interval(m, z, low, high)
         return
-    m[z, LOW], m[z, HIGH] = max(low, form_low), min(high, form_high)
+    m[z, LOW] = max(low, form_low)
+    m[z, HIGH] = min(high, form_high)
     if not m[z, LOW] <= m[z, HIGH]:
-        m[z, LOW], m[z, HIGH] = form_low, form_high
+        m[z, LOW] = form_low
+        m[z, HIGH] = form_high
     if m[z, HIGH] - m[z, LOW] < 1.9 * m[z, R]:
         put_interval(m, z, m[z, LOW], m[z, HIGH])
 
@@ -121,11 +132,13 @@ def put_sum(m: Floats, z: int, x: int, y: int, sign: float) -> None:
     size = abs(m[x, C]) + abs(m[y, C]) + spread(m, x) + spread(m, y)
     r = m[x, R] + m[y, R]
     if sign > 0.0:
-        low, high = down(m[x, LOW] + m[y, LOW]), up(m[x, HIGH] + m[y, HIGH])
+        low = down(m[x, LOW] + m[y, LOW])
+        high = up(m[x, HIGH] + m[y, HIGH])
         if m[x, LOW] >= 0.0 and m[y, LOW] >= 0.0:  # as for sqrt(x * x + y * y)
             low = max(low, 0.0)
     else:
-        low, high = down(m[x, LOW] - m[y, HIGH]), up(m[x, HIGH] - m[y, LOW])
+        low = down(m[x, LOW] - m[y, HIGH])
+        high = up(m[x, HIGH] - m[y, LOW])
     m[z, C] = m[x, C] + sign * m[y, C]
     for k in range(A, m.shape[1]):
         m[z, k] = m[x, k] + sign * m[y, k]
@@ -137,9 +150,14 @@ def put_sum(m: Floats, z: int, x: int, y: int, sign: float) -> None:
 @njit_in_place
 def put_product(m: Floats, z: int, x: int, y: int) -> None:
     """Set row z to x * y; z must be another row."""
-    sx, sy, cx, cy = spread(m, x), spread(m, y), m[x, C], m[y, C]
-    a, b = m[x, LOW] * m[y, LOW], m[x, LOW] * m[y, HIGH]
-    c, d = m[x, HIGH] * m[y, LOW], m[x, HIGH] * m[y, HIGH]
+    sx = spread(m, x)
+    sy = spread(m, y)
+    cx = m[x, C]
+    cy = m[y, C]
+    a = m[x, LOW] * m[y, LOW]
+    b = m[x, LOW] * m[y, HIGH]
+    c = m[x, HIGH] * m[y, LOW]
+    d = m[x, HIGH] * m[y, HIGH]
     m[z, C] = cx * cy
     for k in range(A, m.shape[1]):
         m[z, k] = cx * m[y, k] + cy * m[x, k]
@@ -154,7 +172,10 @@ def put_product(m: Floats, z: int, x: int, y: int) -> None:
 @njit_in_place
 def put_square(m: Floats, z: int, x: int) -> None:
     """Set row z to x * x; z must be another row."""
-    s, c, low, high = spread(m, x), m[x, C], m[x, LOW], m[x, HIGH]
+    s = spread(m, x)
+    c = m[x, C]
+    low = m[x, LOW]
+    high = m[x, HIGH]
     most = max(low * low, high * high)
     least = 0.0 if low <= 0.0 <= high else min(low * low, high * high)
     m[z, C] = c * c + 0.5 * s * s
@@ -182,11 +203,13 @@ def put_affine(
 @njit_in_place
 def put_negative(m: Floats, z: int, x: int) -> None:
     """Set row z to -x, which is exact; z may be x."""
-    low, high = -m[x, HIGH], -m[x, LOW]
+    low = -m[x, HIGH]
+    high = -m[x, LOW]
     m[z, C], m[z, R] = -m[x, C], m[x, R]
     for k in range(A, m.shape[1]):
         m[z, k] = -m[x, k]
-    m[z, LOW], m[z, HIGH] = low, high
+    m[z, LOW] = low
+    m[z, HIGH] = high
 
 
 @njit_in_place
@@ -197,17 +220,21 @@ def put_max(m: Floats, z: int, x: int, y: int, work: int) -> None:
     elif m[y, LOW] >= m[x, HIGH]:
         copy_row(m, z, y)
     else:
-        low, high = max(m[x, LOW], m[y, LOW]), max(m[x, HIGH], m[y, HIGH])
+        low = max(m[x, LOW], m[y, LOW])
+        high = max(m[x, HIGH], m[y, HIGH])
         put_sum(m, work, x, y, -1.0)
-        a, b = m[work, LOW], m[work, HIGH]
+        a = m[work, LOW]
+        b = m[work, HIGH]
         if not (math.isfinite(a) and math.isfinite(b)):
             put_interval(m, z, low, high)
             return
-        a, b = min(a, -TINY), max(b, TINY)
+        a = min(a, -TINY)
+        b = max(b, TINY)
         slope = b / (b - a)
         gap = up(slope * -a) * (1.0 + 8 * EPS)
         # max(d, 0) lies between 0, d and the chord slope * (d - a) over [a, b].
-        middle, error = up(slope * -a) - 0.5 * gap, 0.5 * gap * (1.0 + 8 * EPS)
+        middle = up(slope * -a) - 0.5 * gap
+        error = 0.5 * gap * (1.0 + 8 * EPS)
         put_affine(m, work, work, slope, middle, error, 0.0, up(b))
         put_sum(m, z, work, y, 1.0)
         settle(m, z, low, high)
@@ -232,13 +259,15 @@ def holds_extreme(low: float, high: float, at: float) -> bool:
 @njit_in_place
 def put_wave(m: Floats, z: int, x: int, phase: float) -> None:
     """Set row z to sin(x + phase), for a phase of 0 or pi / 2."""
-    a, b = m[x, LOW], m[x, HIGH]
+    a = m[x, LOW]
+    b = m[x, HIGH]
     if not (abs(a) < LARGEST_ANGLE and abs(b) < LARGEST_ANGLE) or b - a >= 6.283:
         put_interval(m, z, -1.0, 1.0)
         return
     first = math.sin(a) if phase == 0.0 else math.cos(a)
     last = math.sin(b) if phase == 0.0 else math.cos(b)
-    low, high = max(min(first, last) - 4 * EPS, -1.0), min(max(first, last) + 4 * EPS, 1.0)
+    low = max(min(first, last) - 4 * EPS, -1.0)
+    high = min(max(first, last) + 4 * EPS, 1.0)
     if holds_extreme(a, b, 0.5 * math.pi - phase):
         high = 1.0
     if holds_extreme(a, b, -0.5 * math.pi - phase):
@@ -258,7 +287,8 @@ def put_wave(m: Floats, z: int, x: int, phase: float) -> None:
 @njit_in_place
 def put_quotient(m: Floats, z: int, x: int, y: int, work: int) -> None:
     """Set row z to x / y, anything if y may be 0; uses a row of work."""
-    low, high = m[y, LOW], m[y, HIGH]
+    low = m[y, LOW]
+    high = m[y, HIGH]
     if not (low > 0.0 or high < 0.0) or not (math.isfinite(low) and math.isfinite(high)):
         put_unknown(m, z)
         return
@@ -266,31 +296,39 @@ def put_quotient(m: Floats, z: int, x: int, y: int, work: int) -> None:
     rad = up(max(high - mid, mid - low))
     least = min(abs(low), abs(high))
     error = rad * rad / (least * least * least) * (1 + 64 * EPS) + 32 * EPS / least
-    a, b, c, d = m[x, LOW] / low, m[x, LOW] / high, m[x, HIGH] / low, m[x, HIGH] / high
+    a = m[x, LOW] / low
+    b = m[x, LOW] / high
+    c = m[x, HIGH] / low
+    d = m[x, HIGH] / high
     put_affine(m, work, y, -1.0 / (mid * mid), 2.0 / mid, error, down(1.0 / high), up(1.0 / low))
     put_product(m, z, x, work)
     if not math.isnan(a + b + c + d):
-        bottom, top = down(min(min(a, b), min(c, d))), up(max(max(a, b), max(c, d)))
+        bottom = down(min(min(a, b), min(c, d)))
+        top = up(max(max(a, b), max(c, d)))
         settle(m, z, max(m[z, LOW], bottom), min(m[z, HIGH], top))
 
 
 @njit_in_place
 def put_single(m: Floats, z: int, x: int) -> None:
     """Set row z to x, rounded to single precision or not; z may be x."""
-    size, low, high = abs(m[x, C]) + spread(m, x), m[x, LOW], m[x, HIGH]
+    size = abs(m[x, C]) + spread(m, x)
+    low = m[x, LOW]
+    high = m[x, HIGH]
     if not (low > -SINGLE_MOST and high < SINGLE_MOST):
         put_unknown(m, z)
         return
     copy_row(m, z, x)
     m[z, R] += SINGLE_EPS * size + SINGLE_TINY
-    low, high = low - SINGLE_EPS * abs(low) - SINGLE_TINY, high + SINGLE_EPS * abs(high) + SINGLE_TINY
+    low = low - SINGLE_EPS * abs(low) - SINGLE_TINY
+    high = high + SINGLE_EPS * abs(high) + SINGLE_TINY
     settle(m, z, low, high)
 
 
 @njit_in_place
 def put_hull(m: Floats, z: int, x: int) -> None:
     """Widen row z to hold x as well."""
-    apart, size = 0.5 * abs(m[z, C] - m[x, C]), abs(m[z, C]) + abs(m[x, C])
+    apart = 0.5 * abs(m[z, C] - m[x, C])
+    size = abs(m[z, C]) + abs(m[x, C])
     for k in range(A, m.shape[1]):
         apart += 0.5 * abs(m[z, k] - m[x, k])
         size += abs(m[z, k]) + abs(m[x, k])

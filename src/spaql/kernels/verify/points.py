@@ -134,7 +134,9 @@ def run_point(tape: TapeArrays, inputs: Floats, rows: Floats) -> int:
             rows[i] = function(op, x)
     node = 0
     while tape.branch[node, 0] >= 0:
-        kind, x, y = tape.branch[node, 0], rows[tape.branch[node, 1]], rows[tape.branch[node, 2]]
+        kind = tape.branch[node, 0]
+        x = rows[tape.branch[node, 1]]
+        y = rows[tape.branch[node, 2]]
         if kind == LESS:
             holds = x < y
         elif kind == LESS_EQUAL:
@@ -159,7 +161,9 @@ def act_point(tree: TreeArrays, seen: Floats, action: Floats) -> None:
                 if tree.sums[j - seen.shape[0], k] != 0.0:
                     x += tree.sums[j - seen.shape[0], k] * seen[k]
         node = tree.left[node] if x < tree.threshold[node] else tree.right[node]
-    law, best, score = tree.leaf[node], 0, -math.inf
+    law = tree.leaf[node]
+    best = 0
+    score = -math.inf
     for i in range(tree.offset.shape[1]):
         u = tree.offset[law, i]
         for k in range(seen.shape[0]):
@@ -167,7 +171,8 @@ def act_point(tree: TreeArrays, seen: Floats, action: Floats) -> None:
                 u += tree.gain[law, i, k] * seen[k]
         if tree.discrete:
             if u > score:
-                best, score = i, u
+                best = i
+                score = u
         else:
             action[i] = np.float64(np.float32(min(max(u, tree.low[i]), tree.high[i])))
     if tree.discrete:
@@ -196,7 +201,10 @@ def new_point(step: TapeArrays, observe: TapeArrays) -> Point:
 @njit_in_place
 def step_point(step: TapeArrays, observe: TapeArrays, tree: TreeArrays, point: Point) -> bool:
     """Make one step of the closed loop, observed in single precision; returns whether it terminated."""
-    state, seen, inputs, rows = point.state, point.seen, point.inputs, point.rows
+    state = point.state
+    seen = point.seen
+    inputs = point.inputs
+    rows = point.rows
     n = state.shape[0]
     leaf = run_point(observe, state, rows)
     for j in range(seen.shape[0]):
@@ -222,7 +230,8 @@ def _play(
     ended: Ints,
 ) -> None:
     """Write the states of episodes and when they ended, as `play` returns them."""
-    n, state = starts.shape[1], point.state
+    n = starts.shape[1]
+    state = point.state
     for i in range(starts.shape[0]):
         ended[i] = -1
         for j in range(n):
@@ -241,6 +250,7 @@ def play(
 
     After the end states are NaN; an episode that goes on ended at -1.
     """
-    path, ended = np.empty((len(starts), steps + 1, starts.shape[1])), np.empty(len(starts), np.int64)
+    path = np.empty((len(starts), steps + 1, starts.shape[1]))
+    ended = np.empty(len(starts), np.int64)
     _play(step, observe, tree, new_point(step, observe), starts, steps, path, ended)
     return path, ended

@@ -73,7 +73,9 @@ def follow(
         for k in range(A + n):
             desk.waiting[0, j, k] = mem.m[j, k]
     desk.ages[0] = 0
-    top, worst, used = 1, 0, 1
+    top = 1
+    worst = 0
+    used = 1
     while top > 0:
         top -= 1
         age = desk.ages[top]
@@ -127,7 +129,9 @@ def follow_cells(
 
     Returns how many cells changed. In place of the index of a cell that was dropped, -1 is written.
     """
-    changed, low, high = 0, desk.cell_low, desk.cell_high
+    changed = 0
+    low = desk.cell_low
+    high = desk.cell_high
     for i in range(chosen.shape[0]):
         index = chosen[i]
         if index < 0 or (cells.times[cells.first[level] + index] >= 0) != dropping:
@@ -162,7 +166,8 @@ def estimate(
     fails by coming to the limit; if 2, by not being at home at the limit or in the steps `after` it. Where
     nothing is found, -1 is written.
     """
-    n, state = starts.shape[1], point.state
+    n = starts.shape[1]
+    state = point.state
     for i in range(starts.shape[0]):
         for j in range(n):
             state[j] = starts[i, j]

@@ -78,13 +78,15 @@ WORK = 6
 @njit_in_place
 def put_function(m: Floats, z: int, x: int, op: int) -> None:
     """Set row z to an ascending function of x, by its tangent and a bound of the second derivative."""
-    low, high = m[x, LOW], m[x, HIGH]
+    low = m[x, LOW]
+    high = m[x, HIGH]
     outside = (op == SQRT and not low >= 0.0) or (op == LOG and not low > 0.0)
     outside = outside or (op == TAN and not (low > -1.57 and high < 1.57))
     if outside:
         put_unknown(m, z)
         return
-    first, last = function(op, low), function(op, high)
+    first = function(op, low)
+    last = function(op, high)
     bottom = first - 4 * EPS * abs(first) - TINY
     top = last + 4 * EPS * abs(last) + TINY
     mid = 0.5 * (low + high)
@@ -95,16 +97,21 @@ def put_function(m: Floats, z: int, x: int, op: int) -> None:
         slope = 0.5 / value if value > 0.0 else math.inf
         bend = 0.25 / (low * math.sqrt(low)) if low > 0.0 else math.inf
     elif op == EXP:
-        slope, bend = value, last
+        slope = value
+        bend = last
     elif op == LOG:
-        slope, bend = 1.0 / mid, 1.0 / (low * low)
+        slope = 1.0 / mid
+        bend = 1.0 / (low * low)
     elif op == ATAN:
-        slope, bend = 1.0 / (1.0 + mid * mid), 0.65
+        slope = 1.0 / (1.0 + mid * mid)
+        bend = 0.65
     elif op == TANH:
-        slope, bend = 1.0 - value * value, 0.77
+        slope = 1.0 - value * value
+        bend = 0.77
     else:
         steep = max(abs(first), abs(last))
-        slope, bend = 1.0 + value * value, 2.0 * steep * (1.0 + steep * steep)
+        slope = 1.0 + value * value
+        bend = 2.0 * steep * (1.0 + steep * steep)
     error = 0.5 * rad * rad * bend * (1 + 64 * EPS)
     error += 32 * EPS * (abs(value) + (abs(slope) + 1.0) * (abs(mid) + rad))
     if math.isfinite(error) and math.isfinite(slope):
@@ -116,17 +123,24 @@ def put_function(m: Floats, z: int, x: int, op: int) -> None:
 @njit_in_place
 def put_atan2(m: Floats, z: int, y: int, x: int, work: int) -> None:
     """Set row z to atan2(y, x), by its tangent plane; uses two rows of work."""
-    y_low, y_high, x_low, x_high = m[y, LOW], m[y, HIGH], m[x, LOW], m[x, HIGH]
+    y_low = m[y, LOW]
+    y_high = m[y, HIGH]
+    x_low = m[x, LOW]
+    x_high = m[x, HIGH]
     # The angle jumps across the negative x axis, and is none at the origin.
     if not (x_low > 0.0 or y_low > 0.0 or y_high < 0.0):
         put_interval(m, z, -3.1415926535897936, 3.1415926535897936)
         return
-    a, b = math.atan2(y_low, x_low), math.atan2(y_low, x_high)
-    c, d = math.atan2(y_high, x_low), math.atan2(y_high, x_high)
+    a = math.atan2(y_low, x_low)
+    b = math.atan2(y_low, x_high)
+    c = math.atan2(y_high, x_low)
+    d = math.atan2(y_high, x_high)
     low = min(min(a, b), min(c, d)) - 8 * EPS * 3.2
     high = max(max(a, b), max(c, d)) + 8 * EPS * 3.2
-    v, u = 0.5 * (y_low + y_high), 0.5 * (x_low + x_high)
-    rv, ru = up(max(y_high - v, v - y_low)), up(max(x_high - u, u - x_low))
+    v = 0.5 * (y_low + y_high)
+    u = 0.5 * (x_low + x_high)
+    rv = up(max(y_high - v, v - y_low))
+    ru = up(max(x_high - u, u - x_low))
     near_x = max(x_low, max(-x_high, 0.0))
     near_y = max(y_low, max(-y_high, 0.0))
     least = (near_x * near_x + near_y * near_y) * (1.0 - 16 * EPS)
@@ -136,7 +150,8 @@ def put_atan2(m: Floats, z: int, y: int, x: int, work: int) -> None:
         return
     # The second derivatives are a matrix with the eigenvalues 1 / r**2 and -1 / r**2.
     error = 0.5 * (rv * rv + ru * ru) / least * (1 + 64 * EPS)
-    along_y, along_x = u / square, -v / square
+    along_y = u / square
+    along_x = -v / square
     error += 64 * EPS * (4.0 + (abs(along_y) + abs(along_x)) * (abs(v) + rv + abs(u) + ru))
     shift = math.atan2(v, u) - along_y * v - along_x * u
     if not math.isfinite(error):
@@ -151,7 +166,8 @@ def put_atan2(m: Floats, z: int, y: int, x: int, work: int) -> None:
 @njit_in_place
 def put_mod(m: Floats, z: int, x: int, period: float) -> None:
     """Set row z to x % period."""
-    low, high = np.floor(m[x, LOW] / period - 1e-9), np.floor(m[x, HIGH] / period + 1e-9)
+    low = np.floor(m[x, LOW] / period - 1e-9)
+    high = np.floor(m[x, HIGH] / period + 1e-9)
     if low == high and abs(low) < 1e6:
         put_affine(m, z, x, 1.0, -low * period, 8 * EPS * (abs(low) + 1.0) * period, 0.0, up(period))
     else:
@@ -161,10 +177,12 @@ def put_mod(m: Floats, z: int, x: int, period: float) -> None:
 @njit_in_place
 def put_fmod(m: Floats, z: int, x: int, period: float) -> None:
     """Set row z to the remainder of C, which has the sign of x."""
-    a, b = m[x, LOW], m[x, HIGH]
+    a = m[x, LOW]
+    b = m[x, HIGH]
     low = max(np.floor(a / period - 1e-9), 0.0) if a >= 0.0 else -np.floor(-a / period + 1e-9)
     high = np.floor(b / period + 1e-9) if b >= 0.0 else -max(np.floor(-b / period - 1e-9), 0.0)
-    bottom, top = -period if a < 0.0 else 0.0, period if b > 0.0 else 0.0
+    bottom = -period if a < 0.0 else 0.0
+    top = period if b > 0.0 else 0.0
     if low == high and abs(low) < 1e6:
         put_affine(m, z, x, 1.0, -low * period, 8 * EPS * abs(low) * period, bottom, top)
     else:
@@ -174,17 +192,25 @@ def put_fmod(m: Floats, z: int, x: int, period: float) -> None:
 @njit_in_place
 def put_interp(m: Floats, z: int, x: int, tables: Floats, table: int) -> None:
     """Set row z to the value of a table, by the chord over the range of x."""
-    low, high = m[x, LOW], m[x, HIGH]
-    first, last = interpolate(tables, table, low), interpolate(tables, table, high)
+    low = m[x, LOW]
+    high = m[x, HIGH]
+    first = interpolate(tables, table, low)
+    last = interpolate(tables, table, high)
     slope = (last - first) / (high - low) if high > low else 0.0
-    bottom, top = min(first, last), max(first, last)
-    above, below, size = 0.0, 0.0, abs(first) + abs(last)
+    bottom = min(first, last)
+    top = max(first, last)
+    above = 0.0
+    below = 0.0
+    size = abs(first) + abs(last)
     for i in range(tables.shape[2]):
-        point, value = tables[table, 0, i], tables[table, 1, i]
+        point = tables[table, 0, i]
+        value = tables[table, 1, i]
         if low < point < high:
-            bottom, top = min(bottom, value), max(top, value)
+            bottom = min(bottom, value)
+            top = max(top, value)
             gap = value - (first + slope * (point - low))
-            above, below = max(above, gap), min(below, gap)
+            above = max(above, gap)
+            below = min(below, gap)
             size += abs(value) + abs(slope) * (abs(point) + abs(low))
         if i > 0 and tables[table, 0, i - 1] < high and point > low:
             rise = (value - tables[table, 1, i - 1]) / (point - tables[table, 0, i - 1])
@@ -209,7 +235,8 @@ def run_set(tape: TapeArrays, m: Floats, base: int, inputs: int, work: int) -> N
     bound a number: it may be NaN.
     """
     for i in range(tape.code.shape[0]):
-        op, z = tape.code[i], base + i
+        op = tape.code[i]
+        z = base + i
         if op == CONST:
             put_const(m, z, tape.value[i])
             continue
@@ -219,7 +246,8 @@ def run_set(tape: TapeArrays, m: Floats, base: int, inputs: int, work: int) -> N
         if op == UNKNOWN:
             put_unknown(m, z)
             continue
-        x, y = base + tape.first[i], base + tape.second[i]
+        x = base + tape.first[i]
+        y = base + tape.second[i]
         has_second = op != INTERP and tape.second[i] >= 0
         if not is_bounded(m, x) or (has_second and not is_bounded(m, y)):
             put_unknown(m, z)
@@ -269,7 +297,8 @@ def find_paths(tape: TapeArrays, m: Floats, base: int, ends: Ints, stack: Ints) 
 
     It is -1 if there is no room, or if a compared row is unbounded: then it may also be NaN.
     """
-    count, top = 0, 1
+    count = 0
+    top = 1
     stack[0] = 0
     while top > 0:
         top -= 1
@@ -281,16 +310,23 @@ def find_paths(tape: TapeArrays, m: Floats, base: int, ends: Ints, stack: Ints) 
             ends[count] = node
             count += 1
             continue
-        x, y = base + tape.branch[node, 1], base + tape.branch[node, 2]
-        a, b, c, d = m[x, LOW], m[x, HIGH], m[y, LOW], m[y, HIGH]
+        x = base + tape.branch[node, 1]
+        y = base + tape.branch[node, 2]
+        a = m[x, LOW]
+        b = m[x, HIGH]
+        c = m[y, LOW]
+        d = m[y, HIGH]
         if not (is_bounded(m, x) and is_bounded(m, y)) or top + 2 > stack.shape[0]:
             return -1
         if kind == LESS:
-            yes, no = a < d, b >= c
+            yes = a < d
+            no = b >= c
         elif kind == LESS_EQUAL:
-            yes, no = a <= d, b > c
+            yes = a <= d
+            no = b > c
         else:
-            yes, no = a <= d and c <= b, not (a == b == c == d)
+            yes = a <= d and c <= b
+            no = not (a == b == c == d)
         if yes:
             stack[top] = tape.branch[node, 3]
             top += 1
@@ -304,7 +340,8 @@ def find_paths(tape: TapeArrays, m: Floats, base: int, ends: Ints, stack: Ints) 
 def forget_cuts(e: Floats) -> None:
     """Let all symbols range over [-1, 1]."""
     for k in range(e.shape[1]):
-        e[0, k], e[1, k] = -1.0, 1.0
+        e[0, k] = -1.0
+        e[1, k] = 1.0
 
 
 @njit_in_place
@@ -314,7 +351,8 @@ def cut(m: Floats, g: int, e: Floats) -> bool:
         return False
     if m[g, HIGH] <= 0.0 or not math.isfinite(m[g, R]):
         return True
-    least, size = m[g, C] - m[g, R], abs(m[g, C]) + spread(m, g)
+    least = m[g, C] - m[g, R]
+    size = abs(m[g, C]) + spread(m, g)
     for k in range(e.shape[1]):
         slope = m[g, A + k]
         least += min(slope * e[0, k], slope * e[1, k])
@@ -361,11 +399,15 @@ def cut_to_path(tape: TapeArrays, m: Floats, base: int, end: int, first: int, e:
     Returns whether anything is.
     """
     forget_cuts(e)
-    child, leaf, count = end, tape.branch[end, 5], tape.outputs.shape[1]
+    child = end
+    leaf = tape.branch[end, 5]
+    count = tape.outputs.shape[1]
     node = tape.branch[child, 6]
     while node >= 0:
-        kind, yes = tape.branch[node, 0], tape.branch[node, 3] == child
-        x, y = base + tape.branch[node, 1], base + tape.branch[node, 2]
+        kind = tape.branch[node, 0]
+        yes = tape.branch[node, 3] == child
+        x = base + tape.branch[node, 1]
+        y = base + tape.branch[node, 2]
         for side in range(2):
             # The smaller number and the larger one: both ways for an equality, neither for an inequality.
             if (kind == EQUAL and not yes) or (kind != EQUAL and side == 1):
@@ -376,7 +418,8 @@ def cut_to_path(tape: TapeArrays, m: Floats, base: int, end: int, first: int, e:
             if not cut(m, work, e):
                 return False
             for j in range(count):
-                row, z = base + tape.outputs[leaf, j], first + j
+                row = base + tape.outputs[leaf, j]
+                z = first + j
                 if row == small:
                     m[z, HIGH] = min(m[z, HIGH], m[large, HIGH])
                 if row == large:

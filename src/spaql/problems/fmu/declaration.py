@@ -124,7 +124,8 @@ def _setpoints(
     fmu: Description, given: Mapping[str, Any], outputs: Sequence[Quantity]
 ) -> tuple[list[SetPoint], dict[str, str]]:
     """Return the set-points to draw, and which output follows which."""
-    drawn, followed = [], {}
+    drawn = []
+    followed = {}
     by_name = {one.variable.name: one.variable for one in outputs}
     for name, goal in given.items():
         one = fmu.variable(name, "setpoints", by_name.values())

@@ -107,7 +107,8 @@ class Description:
 
 def read_description(file: str | os.PathLike[str]) -> Description:
     """Return the description of an FMU for co-simulation; any other file is refused."""
-    fmpy, name = fmpy_module(), os.fspath(file)
+    fmpy = fmpy_module()
+    name = os.fspath(file)
     if not Path(file).is_file():
         raise BadEnvironmentError(f"There is no {name}: give the path of an FMU from the current folder.")
     try:

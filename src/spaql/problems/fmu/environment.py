@@ -140,7 +140,8 @@ class FMUEnv(gymnasium.Env[Any, Any]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode, with values drawn from their ranges."""
         super().reset(seed=seed)
-        variables, rng = self._simulation.description.variables, self.np_random
+        variables = self._simulation.description.variables
+        rng = self.np_random
         values = {}
         for name, (low, high) in self._plant.values.items():
             if low == high:
@@ -170,7 +171,8 @@ class FMUEnv(gymnasium.Env[Any, Any]):
             raise self._simulation.failure(f"the cost is {cost} for {given}")
         ended = self._terminated is not None and self._value(self._terminated, values) != 0.0
         info: dict[str, Any]
-        reward, info = -cost, {"time": self._simulation.time}
+        reward = -cost
+        info = {"time": self._simulation.time}
         if self._stage.constraints:
             rows = seen[np.newaxis], np.array([numbers])
             reward = float(self._stage.rewards(np.array([reward]), *rows)[0])
@@ -205,6 +207,7 @@ def _actions(inputs: tuple[Quantity, ...]) -> tuple[Box | Discrete, tuple[str, .
             "numbers, or on one input of another type, and give the others values in parameters."
         )
     variable, (low, high) = inputs[0].variable, inputs[0].range
-    first, last = math.ceil(low), math.floor(high)
+    first = math.ceil(low)
+    last = math.floor(high)
     names = tuple(f"{variable.name} = {n}" for n in range(first, last + 1))
     return Discrete(last - first + 1, start=first), names

@@ -70,7 +70,8 @@ class Simulation:
         self.description: Description = read_description(file)
         self._folder = _extracted(Path(file))
         self._slave: Any = None
-        self._is_live, self._status = False, 0
+        self._is_live = False
+        self._status = 0
         self._saved: Any = None
         self._messages: deque[str] = deque(maxlen=3)
         self._steps = 0
@@ -151,7 +152,9 @@ class Simulation:
             with suppress(Exception):
                 free = getattr(self._slave, f"fmi{self.description.version}FreeInstance")
                 free(self._slave.component)  # FMPy's own method unloads the library as well
-        self._is_live, self._status, self._saved = False, 0, None
+        self._is_live = False
+        self._status = 0
+        self._saved = None
 
     def failure(self, what: str) -> BadEnvironmentError:
         """Return an error with the time."""
@@ -183,14 +186,16 @@ class Simulation:
                 self._slave.instantiate(logMessage=self._log)
         except Exception as error:
             raise self._failed("no instance could be made", error) from error
-        self._is_live, self._steps = True, 0
+        self._is_live = True
+        self._steps = 0
         if self.description.has_state and _RESTORES.get(self._folder, True):
             with suppress(Exception):  # then every episode has a new instance
                 self._saved = self._slave.getFMUState()
 
     def _loaded(self) -> Any:
         """Load the library of this platform; returns FMPy's object with its functions."""
-        fmpy, model = fmpy_module(), self.description.model
+        fmpy = fmpy_module()
+        model = self.description.model
         two = self.description.version == 2
         platform = fmpy.platform if two else fmpy.platform_tuple
         if not (Path(self._folder) / "binaries" / platform).is_dir():
@@ -226,7 +231,8 @@ class Simulation:
         self._messages.append(" ".join((message or b"").decode(errors="replace").split()).rstrip("."))
 
     def _initialise(self, values: Mapping[str, float]) -> None:
-        start, slave = self.description.start_time, self._slave
+        start = self.description.start_time
+        slave = self._slave
         try:
             if self.description.version == 2:
                 slave.setupExperiment(startTime=start)

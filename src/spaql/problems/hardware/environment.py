@@ -112,7 +112,8 @@ class Hardware(gymnasium.Env[Any, Any]):
         baud: int = 115_200,
     ) -> None:
         self._signals = signals = Signals.of(observations, actions, safe_action)
-        self.observation_space, self.action_space = signals.observation_space, signals.action_space
+        self.observation_space = signals.observation_space
+        self.action_space = signals.action_space
         period = real_number("sample_time", sample_time, above=0.0)
         self._horizon = whole_number("horizon", horizon, least=1)
         names = tuple(signals.observations)
@@ -189,7 +190,9 @@ class Hardware(gymnasium.Env[Any, Any]):
             sent, changed = self._signals.limited(action)
             self.counts.limited += changed
             found = self._loop.exchange(sent)
-            before, reward, terminated = self._seen, 0.0, False
+            before = self._seen
+            reward = 0.0
+            terminated = False
             if found.observation is not None:
                 self._seen = np.array(found.observation, np.float64)
                 terminated = bool(self._objective.ends(self._seen[None])[0])
@@ -223,13 +226,16 @@ class Hardware(gymnasium.Env[Any, Any]):
         returns: list[float] = []
         for _ in range(whole_number("episodes", episodes, least=1)):
             seen, _ = self.reset()
-            state, first, done = None, True, False
+            state = None
+            first = True
+            done = False
             returns.append(0.0)
             while not done:
                 action, state = controller.predict(seen, state, episode_start=np.array([first]))
                 seen, reward, terminated, truncated, _ = self.step(action)
                 returns[-1] += reward
-                first, done = False, terminated or truncated
+                first = False
+                done = terminated or truncated
             if self._loop.stopped:
                 break
         return np.array(returns)

@@ -73,7 +73,8 @@ def opened(port: str, baud: int) -> Link:
         return Link(_Serial(port, baud), port)
     try:
         parts = urlsplit(port)
-        host, number = parts.hostname, parts.port
+        host = parts.hostname
+        number = parts.port
     except ValueError:
         host = number = None
     if host is None or number is None:

@@ -102,7 +102,8 @@ def sample_of(words: list[str], observations: int) -> Sample | None:
     if words[0] != OBSERVATION or len(words) != 4 + observations:
         return None
     try:
-        number, last = int(words[1]), int(words[2])
+        number = int(words[1])
+        last = int(words[2])
         values = tuple(map(float, words[4:]))
     except ValueError:
         return None

@@ -21,7 +21,8 @@ class StepLog:
     """
 
     def __init__(self, path: str | os.PathLike[str], columns: Sequence[str]) -> None:
-        self.path, self._columns = Path(path), tuple(columns)
+        self.path = Path(path)
+        self._columns = tuple(columns)
         if twice := [name for name in self._columns if self._columns.count(name) > 1]:
             raise SettingError(f"The log would have two columns {twice[0]!r}: rename one.")
         if not self.path.exists():
@@ -37,10 +38,13 @@ class StepLog:
         if head != self._text([dict(zip(self._columns, self._columns, strict=True))]):
             self._file.close()
             raise SettingError(f"{self.path} is there already, with other columns: name another file.")
-        end, last, number = len(head.encode()), b"", self._columns.index("episode")
+        end = len(head.encode())
+        last = b""
+        number = self._columns.index("episode")
         for line in self._file:
             if line.endswith(b"\n"):  # the rest of a line that a power failure has cut is written over
-                end, last = end + len(line), line
+                end = end + len(line)
+                last = line
         self._file.truncate(end)
         cells = next(csv.reader([last.decode("utf-8")]), [])
         return end, int(cells[number]) if cells else -1

@@ -86,7 +86,8 @@ def draw_comparison(record: ComparisonRecord) -> Figure:
     figure = new_figure(record.title, record.note, 1.6 + sum(_INCHES))
     close, whole = figure.subplots(2, 1, sharex=True, height_ratios=_INCHES)
     means = [mean for curve in record.curves for mean in curve.mean] + list(record.textbook)
-    low, high = min(means), max(means)
+    low = min(means)
+    high = max(means)
     room = max(high - low, 1.0)
     border = high - _CLOSE * room
     for ax, limits in (
@@ -127,8 +128,10 @@ def _label(curve: AlgorithmCurve) -> str:
 
 def _draw_curve(ax: Axes, curve: AlgorithmCurve) -> None:
     """Draw a line in its band; PlanTree as points with bars, because each point has its own runs."""
-    colour, marker = COLOURS[curve.algorithm], MARKERS[curve.algorithm]
-    mean, half = np.array(curve.mean), np.array(curve.ci95)
+    colour = COLOURS[curve.algorithm]
+    marker = MARKERS[curve.algorithm]
+    mean = np.array(curve.mean)
+    half = np.array(curve.ci95)
     if curve.algorithm == "plantree":
         ax.errorbar(
             curve.interactions,

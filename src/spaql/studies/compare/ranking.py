@@ -85,7 +85,8 @@ def _of_group(
     points: Sequence[int],
     runs: Sequence[Mapping[str, Floats]],
 ) -> list[Standing]:
-    found, before = [], None
+    found = []
+    before = None
     for at in points:
         reach = np.inf if at == budget else _BEYOND * at
         rows = [int((run["interactions"] <= reach).sum()) - 1 for run in runs]

@@ -120,5 +120,6 @@ def _size(standing: Standing) -> str:
 def _difference(pair: Comparison) -> str:
     if pair.test is None:
         return number_cell(pair.difference)
-    low, high = number_cell(pair.test.low), number_cell(pair.test.high)
+    low = number_cell(pair.test.low)
+    high = number_cell(pair.test.high)
     return f"{number_cell(pair.difference)} ({low} to {high})"

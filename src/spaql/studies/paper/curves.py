@@ -140,7 +140,8 @@ def _draw_returns(figure: Figure, ax: Axes, record: CurvesRecord, x: str) -> Non
     ax.axhline(record.random_mean, color=GREY, linewidth=0.8)
     ends: list[float] = []
     for curve in record.curves:
-        steps, colour = getattr(curve, x), COLOURS[curve.algorithm]
+        steps = getattr(curve, x)
+        colour = COLOURS[curve.algorithm]
         ends.append(steps[-1])
         place = sum(math.isclose(end, steps[-1], rel_tol=_TOGETHER) for end in ends)
         _draw_band(ax, steps, curve.mean, curve.ci95, colour)
@@ -171,7 +172,8 @@ def _draw_band(
     least: float = -math.inf,
 ) -> None:
     """Draw a line in its band, which is cut at the lowest possible value."""
-    middle, width = np.array(mean), np.array(half)
+    middle = np.array(mean)
+    width = np.array(half)
     ax.fill_between(
         x, np.maximum(middle - width, least), middle + width, color=colour, alpha=0.18, linewidth=0
     )
@@ -180,7 +182,8 @@ def _draw_band(
 
 def _set_steps(ax: Axes, steps: Sequence[Sequence[float]], *, log: bool) -> None:
     """Set up the axis of steps, with room for the markers on the right."""
-    low, high = min(s[0] for s in steps), max(s[-1] for s in steps)
+    low = min(s[0] for s in steps)
+    high = max(s[-1] for s in steps)
     if log:
         ax.set_xscale("log")
         ax.set_xlim(low, high * (high / low) ** _ROOM)

@@ -70,7 +70,8 @@ def covering() -> DomainsRecord:
 def neighbours() -> DomainsRecord:
     """Return the covering of one ball of a covering, and the domains of its neighbours."""
     blue = _discs(Ball(0.0, 0.0, 1.0, 0, "none"), "faint")
-    split, others = blue[1], (blue[0], *blue[2:])
+    split = blue[1]
+    others = (blue[0], *blue[2:])
     return DomainsRecord(
         "The domains of neighbouring balls",
         "Red discs of half the radius cover the rightmost blue one, whose domain is empty from then on.\n"
@@ -110,7 +111,8 @@ def cubes() -> DomainsRecord:
 
 def _discs(ball: Ball, fill: str) -> tuple[Ball, ...]:
     """Cover a disc by seven of half its radius: one in the middle, and one over each sixth of the rim."""
-    half, far = ball.radius / 2, ball.radius * math.sqrt(3) / 2
+    half = ball.radius / 2
+    far = ball.radius * math.sqrt(3) / 2
     around = [(far * math.cos(k * math.pi / 3), far * math.sin(k * math.pi / 3)) for k in range(6)]
     return tuple(Ball(ball.x + x, ball.y + y, half, ball.depth + 1, fill) for x, y in [(0.0, 0.0), *around])
 

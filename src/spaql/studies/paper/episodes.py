@@ -171,7 +171,8 @@ def draw_episodes(record: EpisodesRecord) -> Figure:
 
 
 def _draw_angle(ax: Axes, trace: EpisodeTrace) -> None:
-    colour, steps = COLOURS[trace.algorithm], len(trace.action)
+    colour = COLOURS[trace.algorithm]
+    steps = len(trace.action)
     ax.plot(trace.angle, color=colour)
     ending = f", {trace.ending} at step {steps}" if trace.ending else ""
     ax.set_title(f"{name_of(trace.algorithm)}: return {number(trace.total)}{ending}", color=colour)
@@ -193,7 +194,8 @@ def _mark_upright(axes: Sequence[Axes]) -> None:
 
     low = min(ax.dataLim.y0 for ax in axes) / math.tau
     high = max(ax.dataLim.y1 for ax in axes) / math.tau
-    first, last = math.floor(low + _NEAR), math.ceil(high - _NEAR)
+    first = math.floor(low + _NEAR)
+    last = math.ceil(high - _NEAR)
     for ax in axes:
         for turn in range(first, last + 1):
             ax.axhline(turn * math.tau, color=GREY, linestyle="--", linewidth=1.0, zorder=1)

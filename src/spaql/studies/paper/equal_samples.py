@@ -57,7 +57,9 @@ def _read(algorithm: str, folders: list[Path]) -> Early:
         returns = history["best_return" if keeps else "mean_return"]
         samples = history["training_steps"]
         steps = history["interactions"] if keeps else samples
-        first, middle, last = returns[0], returns[len(returns) // 2], returns[-1]
+        first = returns[0]
+        middle = returns[len(returns) // 2]
+        last = returns[-1]
         columns["by_samples"].append(_at(counts, samples, returns))
         columns["by_all_steps"].append(_at(counts, steps, returns))
         columns["samples"].append(samples[-1])

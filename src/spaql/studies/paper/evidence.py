@@ -66,7 +66,8 @@ class Study:
 
     def earlier(self, problem: str, algorithm: str, other: str) -> Iterator[Finding]:
         """Compare the returns of the first batches of two algorithms, by both counts of samples."""
-        a, b = self.early[problem, algorithm], self.early[problem, other]
+        a = self.early[problem, algorithm]
+        b = self.early[problem, other]
         for how, ours, theirs in (
             ("training samples", a.by_samples, b.by_samples),
             ("all steps", a.by_all_steps, b.by_all_steps),

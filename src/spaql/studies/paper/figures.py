@@ -105,7 +105,8 @@ def paper_figures(
     """
     if unknown := set(only or ()) - set(NAMES):
         raise SettingError(f"There is no figure {', '.join(sorted(unknown))}: there is {', '.join(NAMES)}.")
-    folder, written = Path(out), []
+    folder = Path(out)
+    written = []
     for name, compute in _FIGURES.items():
         if only is None or name in only:
             record = compute(scaling, long, size)

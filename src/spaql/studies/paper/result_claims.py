@@ -31,7 +31,9 @@ from spaql.studies.paper.evidence import OTHER_TRPO, PROBLEMS, Claimed, Study
 from spaql.studies.paper.study import ALGORITHMS, SCALINGS, SOLVED, VARIANTS
 from spaql.studies.paper.tables import PUBLISHED, PUBLISHED_SOLVED
 
-_PENDULUM, _CARTPOLE, _TRPO = "Results, Pendulum", "Results, CartPole", "Results, TRPO"
+_PENDULUM = "Results, Pendulum"
+_CARTPOLE = "Results, CartPole"
+_TRPO = "Results, TRPO"
 _BEST_OF_ALL = 200.0
 
 
@@ -78,7 +80,8 @@ def _reward_scaling(study: Study) -> list[Finding]:
     ]
     turned = []
     for a, b in combinations(ALGORITHMS, 2):
-        before, after = welch(plain[a], plain[b]), welch(scaled[a], scaled[b])
+        before = welch(plain[a], plain[b])
+        after = welch(scaled[a], scaled[b])
         if (before.low > 0 and after.high < 0) or (before.high < 0 and after.low > 0):
             turned.append(f"{NAMES[a]} and {NAMES[b]}")
     return [*found, Finding(f"order reversed: {', '.join(turned) or 'no pair'}", not turned)]
@@ -183,7 +186,8 @@ def _half_of_the_torques(study: Study, findings: Sequence[Finding]) -> str:
 def _samples(study: Study) -> list[Finding]:
     found = []
     for problem in PROBLEMS:
-        runs, name = study.early[problem, "spaql"], "Pendulum" if problem == "pendulum" else "CartPole"
+        runs = study.early[problem, "spaql"]
+        name = "Pendulum" if problem == "pendulum" else "CartPole"
         for how, steps in (("training samples", runs.samples.mean()), ("all steps", runs.all_steps.mean())):
             found.append(Finding(f"{name}: {steps:,.0f} {how}", bool(abs(steps / 400_000 - 1) <= 0.05)))
     return found
