@@ -21,23 +21,17 @@ INF = math.inf
 
 def start_cartpole(rng: np.random.Generator) -> Four:
     """Cart position and speed, pole angle and speed: all near 0."""
-    low = -0.05
-    high = 0.05
+    low, high = -0.05, 0.05
     return rng.uniform(low, high), rng.uniform(low, high), rng.uniform(low, high), rng.uniform(low, high)
 
 
 def step_cartpole(state: Four, action: int) -> tuple[Four, float, bool]:
     """Push the cart with 10 N to the left or to the right for 0.02 s."""
     x, x_dot, theta, theta_dot = state
-    gravity = 9.8
-    pole_mass = 0.1
-    total_mass = 1.1
-    length = 0.5
-    tau = 0.02
+    gravity, pole_mass, total_mass, length, tau = 9.8, 0.1, 1.1, 0.5, 0.02
     pole_mass_length = pole_mass * length
     force = 10.0 if action == 1 else -10.0
-    cos = math.cos(theta)
-    sin = math.sin(theta)
+    cos, sin = math.cos(theta), math.sin(theta)
     push = (force + pole_mass_length * (theta_dot * theta_dot) * sin) / total_mass
     theta_acc = (gravity * sin - cos * push) / (length * (4.0 / 3.0 - pole_mass * (cos * cos) / total_mass))
     x_acc = push - pole_mass_length * theta_acc * cos / total_mass
@@ -89,8 +83,7 @@ def step_mountain_car(state: Two, action: int) -> tuple[Two, float, bool]:
 
 def step_mountain_car_continuous(state: Two, action: Action) -> tuple[Two, float, bool]:
     """Accelerate with a force between -1 and 1; Gymnasium keeps this state in single precision."""
-    position = np.float32(state[0])
-    speed = np.float32(state[1])
+    position, speed = np.float32(state[0]), np.float32(state[1])
     force = np.float32(min(max(action[0], -1.0), 1.0))
     slope = np.float32(0.0025 * math.cos(np.float64(np.float32(3.0) * position)))
     speed = speed + (force * np.float32(0.0015) - slope)
@@ -106,8 +99,7 @@ def step_mountain_car_continuous(state: Two, action: Action) -> tuple[Two, float
 
 def start_acrobot(rng: np.random.Generator) -> Four:
     """Both links hang down, almost at rest; Gymnasium draws this state in single precision."""
-    low = -0.1
-    high = 0.1
+    low, high = -0.1, 0.1
     return (
         float(np.float32(rng.uniform(low, high))),
         float(np.float32(rng.uniform(low, high))),
@@ -149,8 +141,7 @@ def step_acrobot(state: Four, action: int) -> tuple[Four, float, bool]:
     """Apply a torque of -1, 0 or 1 Nm between the links for 0.2 s: one step of Runge and Kutta."""
     a, b, c, d = state
     torque = float(action - 1)
-    dt = 0.2
-    half = 0.1
+    dt, half = 0.2, 0.1
     k1 = acrobot_slope(a, b, c, d, torque)
     k2 = acrobot_slope(a + half * k1[0], b + half * k1[1], c + half * k1[2], d + half * k1[3], torque)
     k3 = acrobot_slope(a + half * k2[0], b + half * k2[1], c + half * k2[2], d + half * k2[3], torque)

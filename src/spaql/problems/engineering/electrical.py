@@ -53,8 +53,7 @@ def step_boost(state: Three, action: Action, parameters: Four) -> tuple[Three, f
     """
     voltage, current, setpoint = state
     source, resistance, coil, capacitor = parameters
-    off = 1.0 - min(max(action[0], 0.1), 0.9)
-    h = 2e-4 / 8
+    off, h = 1.0 - min(max(action[0], 0.1), 0.9), 2e-4 / 8
     for _ in range(8):
         voltage += h / 2 * (off * current - voltage / resistance) / capacitor
         current = max(current + h * (source - off * voltage) / coil, 0.0)

@@ -17,8 +17,7 @@ INF = math.inf
 
 def start_crane(rng: np.random.Generator) -> Five:
     """Position and speed of the trolley, swing angle and speed of its load, and a set-point."""
-    position = rng.uniform(-1.0, 1.0)
-    angle = rng.uniform(-0.1, 0.1)
+    position, angle = rng.uniform(-1.0, 1.0), rng.uniform(-0.1, 0.1)
     return position, 0.0, angle, 0.0, rng.uniform(-1.0, 1.0)
 
 
@@ -31,19 +30,14 @@ def step_crane(state: Five, action: Action, parameters: Four) -> tuple[Five, flo
     """
     x, v, angle, w, setpoint = state
     trolley, load, rope, friction = parameters
-    u = min(max(action[0], -20.0), 20.0)
-    h = 0.05 / 10
+    u, h = min(max(action[0], -20.0), 20.0), 0.05 / 10
     for _ in range(10):
-        x = x + h / 2 * v
-        angle = angle + h / 2 * w
-        sin = math.sin(angle)
-        cos = math.cos(angle)
+        x, angle = x + h / 2 * v, angle + h / 2 * w
+        sin, cos = math.sin(angle), math.cos(angle)
         force = u - friction * math.tanh(v / 0.01) + load * sin * (rope * w**2 + 9.81 * cos)
         push = force / (trolley + load * sin**2)
-        v = v + h * push
-        w = w - h * (push * cos + 9.81 * sin) / rope
-        x = x + h / 2 * v
-        angle = angle + h / 2 * w
+        v, w = v + h * push, w - h * (push * cos + 9.81 * sin) / rope
+        x, angle = x + h / 2 * v, angle + h / 2 * w
     error = x + rope * math.sin(angle) - setpoint
     return (x, v, angle, w, setpoint), -abs(error) - 1e-3 * (u / 20.0) ** 2, False
 
@@ -64,19 +58,15 @@ def step_ball(state: Five, action: Action, parameters: tuple[float, float]) -> t
     """
     x, v, angle, w, setpoint = state
     gain, rate = parameters
-    u = min(max(action[0], -0.98), 0.98)
-    h = 0.05 / 10
+    u, h = min(max(action[0], -0.98), 0.98), 0.05 / 10
     for _ in range(10):
-        x = x + h / 2 * v
-        angle = angle + h / 2 * w
+        x, angle = x + h / 2 * v, angle + h / 2 * w
         v += h * gain * math.sin(angle)
         damping = 0.69 * rate * h
         w = ((1.0 - damping) * w + h * rate**2 * (u - angle)) / (1.0 + damping)
-        x = x + h / 2 * v
-        angle = angle + h / 2 * w
+        x, angle = x + h / 2 * v, angle + h / 2 * w
     if abs(x) > 0.21:
-        x = min(max(x, -0.21), 0.21)
-        v = 0.0
+        x, v = min(max(x, -0.21), 0.21), 0.0
     reward = -abs(x - setpoint) / 0.1 - 0.01 * (u / 0.98) ** 2
     return (x, v, angle, w, setpoint), reward, False
 
@@ -96,16 +86,13 @@ def step_joint(state: Five, action: Action, parameters: Four) -> tuple[Five, flo
     """
     angle, v, motor, w, setpoint = state
     spring, gravity, damping, torque = parameters
-    u = min(max(action[0], -3.0), 3.0)
-    h = 0.02 / 4
+    u, h = min(max(action[0], -3.0), 3.0), 0.02 / 4
     for _ in range(4):
-        angle = angle + h / 2 * v
-        motor = motor + h / 2 * w
+        angle, motor = angle + h / 2 * v, motor + h / 2 * w
         twist = spring * (motor - angle)
         v += h * (19.5 * twist - gravity * math.sin(angle))
         w += h * (torque * u - 48.6 * twist - damping * w)
-        angle = angle + h / 2 * v
-        motor = motor + h / 2 * w
+        angle, motor = angle + h / 2 * v, motor + h / 2 * w
     reward = -abs(angle - setpoint) - 0.01 * (u / 3.0) ** 2
     return (angle, v, motor, w, setpoint), reward, False
 
@@ -124,15 +111,12 @@ def step_pitch(state: Four, action: Action, parameters: Four) -> tuple[Four, flo
     """
     angle, rate, attack, setpoint = state
     lift, stability, damping, elevator = parameters
-    u = min(max(action[0], -0.436), 0.436)
-    h = 0.1 / 10
+    u, h = min(max(action[0], -0.436), 0.436), 0.1 / 10
     for _ in range(10):
-        angle = angle + h / 2 * rate
-        attack = attack + h / 2 * (rate - lift * attack + 0.232 * u)
+        angle, attack = angle + h / 2 * rate, attack + h / 2 * (rate - lift * attack + 0.232 * u)
         half = damping * h / 2
         rate = ((1.0 - half) * rate + h * (elevator * u - stability * attack)) / (1.0 + half)
-        angle = angle + h / 2 * rate
-        attack = attack + h / 2 * (rate - lift * attack + 0.232 * u)
+        angle, attack = angle + h / 2 * rate, attack + h / 2 * (rate - lift * attack + 0.232 * u)
     reward = -abs(angle - setpoint) / 0.2 - 0.01 * (u / 0.436) ** 2
     return (angle, rate, attack, setpoint), reward, False
 

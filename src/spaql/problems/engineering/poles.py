@@ -18,8 +18,7 @@ INF = math.inf
 
 def start_swing_up(rng: np.random.Generator) -> Four:
     """Cart position and speed, pole angle (0 is upright) and speed: near the pole hanging down."""
-    x = rng.uniform(-0.5, 0.5)
-    angle = math.pi + rng.uniform(-0.3, 0.3)
+    x, angle = rng.uniform(-0.5, 0.5), math.pi + rng.uniform(-0.3, 0.3)
     return x, 0.0, angle, rng.uniform(-0.3, 0.3)
 
 
@@ -33,9 +32,7 @@ def step_swing_up(state: Four, action: Action, parameters: Three) -> tuple[Four,
     cart, pole, length = parameters
     u = min(max(action[0], -12.0), 12.0)
     for _ in range(4):
-        h = 0.04 / 4
-        sin = math.sin(angle)
-        cos = math.cos(angle)
+        h, sin, cos = 0.04 / 4, math.sin(angle), math.cos(angle)
         push = (u + pole * length * w**2 * sin) / (cart + pole)
         turning = (9.81 * sin - cos * push) / (length * (4 / 3 - pole * cos * cos / (cart + pole)))
         v += h * (push - pole * length * turning * cos / (cart + pole))
@@ -54,8 +51,7 @@ def observe_swing_up(state: Four) -> Five:
 
 def start_furuta(rng: np.random.Generator) -> Four:
     """Angle and speed of the arm, pendulum angle (0 is upright) and speed: near the pendulum hanging down."""
-    arm = rng.uniform(-0.3, 0.3)
-    angle = math.pi + rng.uniform(-0.3, 0.3)
+    arm, angle = rng.uniform(-0.3, 0.3), math.pi + rng.uniform(-0.3, 0.3)
     return arm, 0.0, angle, rng.uniform(-0.3, 0.3)
 
 
@@ -69,25 +65,19 @@ def step_furuta(state: Four, action: Action, parameters: Four) -> tuple[Four, fl
     """
     arm, v, angle, w = state
     mass, length, inertia, friction = parameters
-    u = min(max(action[0], -10.0), 10.0)
-    h = 0.02 / 8
-    r = 0.085
-    about = mass * length**2 / 3
+    u, h, r, about = min(max(action[0], -10.0), 10.0), 0.02 / 8, 0.085, mass * length**2 / 3
     for _ in range(8):
-        arm = arm + h / 2 * v
-        angle = angle + h / 2 * w
-        sin = math.sin(angle)
-        cos = math.cos(angle)
-        cross = mass * r * length / 2
+        arm, angle = arm + h / 2 * v, angle + h / 2 * w
+        sin, cos, cross = math.sin(angle), math.cos(angle), mass * r * length / 2
         torque = 0.042 * (u - 0.042 * v) / 8.4 - friction * v
         first = torque - 2 * about * sin * cos * v * w + cross * sin * w**2
         second = about * sin * cos * v**2 + mass * 9.81 * length / 2 * sin - 5e-5 * w
-        whole = inertia + mass * r**2 + about * sin**2
-        coupled = cross * cos
-        v = v + h * (about * first - coupled * second) / (about * whole - coupled**2)
-        w = w + h * (whole * second - coupled * first) / (about * whole - coupled**2)
-        arm = arm + h / 2 * v
-        angle = angle + h / 2 * w
+        whole, coupled = inertia + mass * r**2 + about * sin**2, cross * cos
+        v, w = (
+            v + h * (about * first - coupled * second) / (about * whole - coupled**2),
+            w + h * (whole * second - coupled * first) / (about * whole - coupled**2),
+        )
+        arm, angle = arm + h / 2 * v, angle + h / 2 * w
     w = max(-60.0, min(60.0, w))
     reward = (1 + math.cos(angle)) / 2 - 0.05 * arm**2 - 1e-4 * u * u
     return (arm, v, angle, w), reward, abs(arm) > 2.5

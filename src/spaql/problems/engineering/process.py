@@ -43,8 +43,7 @@ def observe_oven(state: Three) -> tuple[float, float]:
 
 def start_two_tanks(rng: np.random.Generator) -> Three:
     """Levels of the lower and of the upper tank, and a set-point for the lower one."""
-    lower = rng.uniform(2.0, 20.0)
-    upper = rng.uniform(2.0, 20.0)
+    lower, upper = rng.uniform(2.0, 20.0), rng.uniform(2.0, 20.0)
     return lower, upper, rng.uniform(5.0, 20.0)
 
 
@@ -56,10 +55,7 @@ def step_two_tanks(state: Three, action: Action, parameters: Three) -> tuple[Thr
     """
     lower, upper, setpoint = state
     pump, upper_outlet, lower_outlet = parameters
-    inflow = pump * min(max(action[0], 0.0), 22.0)
-    g = 2 * 981.0
-    area = 15.518
-    h = 1.0 / 2
+    inflow, g, area, h = pump * min(max(action[0], 0.0), 22.0), 2 * 981.0, 15.518, 1.0 / 2
     for _ in range(2):  # with the flows in the middle of the step
         between = upper_outlet * math.sqrt(g * upper)
         outflow = lower_outlet * math.sqrt(g * lower)
@@ -73,19 +69,14 @@ def step_two_tanks(state: Three, action: Action, parameters: Three) -> tuple[Thr
 
 def start_tanks(rng: np.random.Generator) -> Six:
     """Levels of the lower tanks 1 and 2 and of the upper tanks 3 and 4, and set-points for the lower ones."""
-    h1 = rng.uniform(2.0, 18.0)
-    h2 = rng.uniform(2.0, 18.0)
-    h3 = rng.uniform(0.5, 4.0)
-    h4 = rng.uniform(0.5, 4.0)
-    r1 = rng.uniform(8.0, 16.0)
+    h1, h2, h3 = rng.uniform(2.0, 18.0), rng.uniform(2.0, 18.0), rng.uniform(0.5, 4.0)
+    h4, r1 = rng.uniform(0.5, 4.0), rng.uniform(8.0, 16.0)
     return h1, h2, h3, h4, r1, rng.uniform(8.0, 16.0)
 
 
 def start_tanks_fixed(rng: np.random.Generator) -> Six:
     """The same with the set-points 12.4 cm and 12.7 cm."""
-    h1 = rng.uniform(2.0, 18.0)
-    h2 = rng.uniform(2.0, 18.0)
-    h3 = rng.uniform(0.5, 4.0)
+    h1, h2, h3 = rng.uniform(2.0, 18.0), rng.uniform(2.0, 18.0), rng.uniform(0.5, 4.0)
     return h1, h2, h3, rng.uniform(0.5, 4.0), 12.4, 12.7
 
 
@@ -98,9 +89,7 @@ def step_tanks(state: Six, action: Action, parameters: tuple[float, float]) -> t
     """
     h1, h2, h3, h4, r1, r2 = state
     valve1, valve2 = parameters
-    v1 = min(max(action[0], 0.0), 6.0)
-    v2 = min(max(action[1], 0.0), 6.0)
-    g = 2 * 981.0
+    v1, v2, g = min(max(action[0], 0.0), 6.0), min(max(action[1], 0.0), 6.0), 2 * 981.0
     for _ in range(4):
         q1 = 0.071 * math.sqrt(g * max(h1, 0.0))
         q2 = 0.057 * math.sqrt(g * max(h2, 0.0))
@@ -110,10 +99,8 @@ def step_tanks(state: Six, action: Action, parameters: tuple[float, float]) -> t
         h2 += 1.0 / 32.0 * (-q2 + q4 + valve2 * 3.35 * v2)
         h3 += 1.0 / 28.0 * (-q3 + (1.0 - valve2) * 3.35 * v2)
         h4 += 1.0 / 32.0 * (-q4 + (1.0 - valve1) * 3.33 * v1)
-        h1 = min(max(h1, 0.0), 20.0)
-        h2 = min(max(h2, 0.0), 20.0)
-        h3 = min(max(h3, 0.0), 20.0)
-        h4 = min(max(h4, 0.0), 20.0)
+        h1, h2 = min(max(h1, 0.0), 20.0), min(max(h2, 0.0), 20.0)
+        h3, h4 = min(max(h3, 0.0), 20.0), min(max(h4, 0.0), 20.0)
     return (h1, h2, h3, h4, r1, r2), -(abs(h1 - r1) + abs(h2 - r2)) / 10.0, False
 
 
@@ -134,17 +121,14 @@ def step_reactor(state: Three, action: Action, parameters: Three) -> tuple[Three
     """
     temperature, concentration, setpoint = state
     transfer, feed_temperature, feed = parameters
-    jacket = min(max(action[0], 280.0), 320.0)
-    h = 0.05 / 5
-    heat = 5e4 / 239.0
+    jacket, h, heat = min(max(action[0], 280.0), 320.0), 0.05 / 5, 5e4 / 239.0
     for _ in range(5):
         cooled = feed_temperature - temperature + transfer / 23900.0 * (jacket - temperature)
         heated = heat * 7.2e10 * math.exp(-8750.0 / temperature) * concentration
         middle = temperature + h / 2 * (cooled + heated)
         # At the temperature in the middle, the concentration is exact: a runaway burns it within a step.
         rate = 7.2e10 * math.exp(-8750.0 / middle)
-        rest = feed / (1.0 + rate)
-        left = math.exp(-h * (1.0 + rate))
+        rest, left = feed / (1.0 + rate), math.exp(-h * (1.0 + rate))
         burnt = rate * (h * rest + (concentration - rest) * (1.0 - left) / (1.0 + rate))
         concentration = rest + (concentration - rest) * left
         cooled = feed_temperature - middle + transfer / 23900.0 * (jacket - middle)
