@@ -65,6 +65,8 @@ class CandidateEpisodes:
     steps: int
     visited: Floats
     """What the tree of the first candidate read, in some steps."""
+    best_end: float
+    """The highest return of an episode that ended before the horizon; -infinity if none did."""
 
     @property
     def changes(self) -> Floats:
@@ -138,7 +140,11 @@ def candidate_episodes(
         taken = np.arange(traced) < played.lengths[0][:, np.newaxis]
         # Of controllers without memory step by step, of all episodes.
         read = rows[taken] if frame.remembers else rows.swapaxes(0, 1)[taken.T]
-    return CandidateEpisodes(played.returns, played.movement, played.switches, steps, read[:visited])
+    ends = played.returns[played.lengths < horizon]
+    best_end = float(ends.max(initial=-np.inf))
+    return CandidateEpisodes(
+        played.returns, played.movement, played.switches, steps, read[:visited], best_end
+    )
 
 
 class EnvironmentCandidates:
@@ -173,16 +179,18 @@ class EnvironmentCandidates:
         switches = np.empty(shape)
         steps = 0
         seen = []
+        best_end = -np.inf
         for rows, part in self._parts(candidates, starts, visited):
             returns[rows] = part.returns
             movement[rows] = part.movement
             switches[rows] = part.switches
             steps += part.steps
+            best_end = max(best_end, part.best_end)
             if len(part.visited):
                 seen.append((rows[1].start, part.visited))
         some = [observations for _, observations in sorted(seen, key=lambda pair: pair[0])]
         read = np.concatenate([*some, np.empty((0, len(candidates.frame.columns)))])[:visited]
-        return CandidateEpisodes(returns, movement, switches, steps, read)
+        return CandidateEpisodes(returns, movement, switches, steps, read, best_end)
 
     def _parts(
         self, candidates: Candidates, starts: Floats, visited: int
@@ -242,6 +250,7 @@ class _Environment:
         movement = np.empty(shape)
         switches = np.empty(shape)
         steps = 0
+        best_end = -np.inf
         read: list[Floats] = []
         for c in range(shape[0]):
             one = candidates.some(slice(c, c + 1))
@@ -250,8 +259,10 @@ class _Environment:
                 found = self._episode(one, int(start[0]), kept)
                 returns[c, i], movement[c, i], switches[c, i], taken = found
                 steps += taken
+                if taken < self._problem.horizon:
+                    best_end = max(best_end, returns[c, i])
         rows = np.array(read[:visited]).reshape(-1, len(candidates.frame.columns))
-        return CandidateEpisodes(returns, movement, switches, steps, rows)
+        return CandidateEpisodes(returns, movement, switches, steps, rows, best_end)
 
     def _episode(
         self, one: Candidates, seed: int, read: list[Floats] | None

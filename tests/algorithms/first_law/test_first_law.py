@@ -113,6 +113,18 @@ def search(dynamics, budget, seed):
     return found, problem
 
 
+def test_a_search_that_does_not_promise_anything_is_given_up():
+    problem = spaql.make_problem(heater())
+    spent = []
+    for rounds in (0, 1, 2):
+        runner = EpisodeRunner(problem, 1)
+        first = FirstLaw(problem, 20_000, runner, Phase.SEARCH, np.random.default_rng(0))
+        first.search(1, lambda turn, last=rounds: turn < last)
+        assert first.one_leaf is first.law
+        spent.append(first.spent)
+    assert spent[0] < spent[1] < spent[2]
+
+
 @pytest.mark.parametrize("budget", [2_000, 10_000, 40_000])
 def test_the_budget_is_kept(budget):
     found, _ = search(heater(), budget, 0)

@@ -6,6 +6,7 @@ import pytest
 import spaql
 from spaql.agents import TreeSearch
 from spaql.algorithms.treesearch.evaluator import Evaluator
+from spaql.algorithms.treesearch.racer import Racer
 from spaql.controllers import Controller, Error, Integral, Laws, controller_of, locked
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.simulate import EpisodeRunner, Phase
@@ -197,6 +198,61 @@ def test_the_worst_of_a_judgement_are_the_worst_of_its_starts_and_the_hard_ones(
     hard = evaluator.play(tree, tree.vector[np.newaxis], evaluator.hard, Phase.SEARCH).returns[0]
     worst = sorted([*found.values, *hard])[:2]
     assert found.score == pytest.approx(0.9 * found.values.mean() + 0.1 * np.mean(worst), rel=1e-12)
+
+
+def boat_start(rng):
+    return (rng.uniform(1.0, 2.0),)
+
+
+def boat_step(x, action):
+    away = x[0] + 0.1 * action[0]
+    arrived = away < 0.0
+    return (away,), -0.01 + 5.0 * arrived, arrived
+
+
+@pytest.fixture
+def boat():
+    """A search whose boat may stay where it is, or arrive, which ends the episode."""
+    plant = spaql.Dynamics(
+        id="spaql/Boat-v0",
+        start=boat_start,
+        step=boat_step,
+        observations={"away": (-1.0, 10.0)},
+        actions={"push": (-1.0, 1.0)},
+        horizon=50,
+    )
+    agent = trained(plant, steps=20_000)
+    evaluator_of(agent)
+    return agent._learner.search
+
+
+def law(search, push):
+    """A racer of a constant."""
+    tree = search.base.with_vector(np.array([push, 0.0]))
+    return Racer.of(tree)
+
+
+def test_a_tree_only_waits_if_others_end_better(boat) -> None:
+    assert boat.evaluator.best_end == pytest.approx(5.0 - 0.01 * 11, abs=0.03)
+    boat.racers = [law(boat, 0.0)]
+    assert boat._only_waits()
+    boat.evaluator.best_end = -1.0  # as of a pole that fell
+    assert not boat._only_waits()
+    boat.evaluator.best_end = 5.0
+    boat.racers = [law(boat, -1.0)]  # it arrives
+    assert not boat._only_waits()
+
+
+def test_a_law_that_begins_anew_competes_with_one_that_waits(boat) -> None:
+    boat.budget = 200_000
+    boat.spent = 70_000
+    boat.racers = [law(boat, 0.0)]
+    boat.incumbent = boat.racers[0].tree
+    boat.judgement = boat.evaluator.judge(boat.incumbent)
+    boat.stage = "anew"
+    boat._anew(np.random.default_rng(0))
+    assert boat.stage == "grow"
+    assert boat.judgement.mean_return > 4.0
 
 
 def test_where_actions_are_numbers_some_trees_of_the_race_switch_between_constants() -> None:

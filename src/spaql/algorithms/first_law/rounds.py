@@ -33,6 +33,8 @@ _LENGTH, _MOST_LENGTH = 20, 80
 """Steps of an episode of exploration: the first ones are short, so that many starts are seen."""
 _ROUNDS, _MOST_ROUNDS = 3, 6
 """Rounds; more of them follow while they find better laws."""
+_DOUBTFUL = 2
+"""Rounds after which the search may end: one alone may have seen too little of the plant."""
 _PLAYED = 0.6
 """The share of the budget by the end of the rounds; the rest is for trees."""
 _DECIDED = 0.8
@@ -118,7 +120,7 @@ class FirstLaw:
         """The best law of one leaf."""
         self._rng = rng
         self._code = ActionCode(problem.actions.space)
-        self._starts = runner.candidate_starts(rng, _MOST_STARTS, plant)
+        self.starts = runner.candidate_starts(rng, _MOST_STARTS, plant)
         """From which all laws are played, in this order."""
         self.memory = self._new_memory()
         """All steps."""
@@ -138,10 +140,10 @@ class FirstLaw:
         """The observations of these episodes; those of exploration if there is no law."""
         return np.concatenate(self.best.visited) if self.best else self.memory.states
 
-    def search(self, leaves: int, promising: Callable[[], bool] = lambda: True) -> None:
+    def search(self, leaves: int, promising: Callable[[int], bool] = lambda turn: True) -> None:
         """Search for a law, and for a tree with a few of them where the budget allows that.
 
-        The first round is the only one unless its law is promising.
+        After each of the first rounds it goes on only if its law is promising.
         """
         wanted = min(max(_RANDOM * self.budget, _FEWEST_RANDOM), _MOST_RANDOM, self.budget / 2)
         length = _LENGTH
@@ -156,7 +158,7 @@ class FirstLaw:
             self._race(self._distinct(offers), room)
             if self.best is None or (turn + 1 >= _ROUNDS and self.best is before):
                 break
-            if turn == 0 and not promising():
+            if turn < _DOUBTFUL and not promising(turn):
                 self.one_leaf = self.law
                 return
             wanted = min(_FOLLOWED * self.budget, _MOST_FOLLOWED, _PLAYED * self.budget - self.spent)
@@ -232,7 +234,7 @@ class FirstLaw:
                 self._play(candidate, count)
             field = sorted(field, key=lambda candidate: -candidate.value(count))
             better = field[: (len(field) + 1) // 2]
-            enough = len(field) == 1 or 2 * count > len(self._starts)
+            enough = len(field) == 1 or 2 * count > len(self.starts)
             if enough or self.spent + self._cost(better, 2 * count) > last:
                 return field, count
             field = better
@@ -254,7 +256,7 @@ class FirstLaw:
 
     def _play(self, candidate: Candidate, count: int) -> None:
         """Play a candidate from those of the first common starts that it was not yet played from."""
-        starts = self._starts[len(candidate.returns) : count]
+        starts = self.starts[len(candidate.returns) : count]
         if len(starts):
             episodes = self._episodes(candidate.law, starts)
             returns = np.array([episode.total for episode in episodes])

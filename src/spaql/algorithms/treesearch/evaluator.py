@@ -76,6 +76,8 @@ class Evaluator:
         self.hardness: Floats = np.empty(0)
         """The mean return of good candidates from each hard start."""
         self.judging_starts: Floats = np.empty((0, 0))
+        self.best_end = -_LARGEST
+        """The highest return of an episode that ended before the horizon."""
         self.plant: Dynamics | Perturbation | None = None
         """The plant to design for, if it is not that of the problem."""
 
@@ -112,6 +114,7 @@ class Evaluator:
             np.nan_to_num(found.returns, copy=False, nan=-_LARGEST), -_LARGEST, _LARGEST, out=found.returns
         )
         self.steps += found.steps
+        self.best_end = max(self.best_end, found.best_end)
         self.length += _RECENT * (found.steps / found.returns.size - self.length)
         return found
 

@@ -41,6 +41,7 @@ from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.treesearch.candidates import Floats, Units
 from spaql.problems import Problem, perturbed
 from spaql.simulate import EpisodeRunner, Evaluation, Phase
+from spaql.stats import standard_error
 
 _MEASURED = 5000
 """The most steps to measure the scales of the observations."""
@@ -202,13 +203,13 @@ class TreeSearchLearner(Learner):
         if self.given is None:
             room = _LAW * (search.budget - evaluator.steps)
             first = FirstLaw(self.problem, room, runner, Phase.SEARCH, rng, evaluator.plant)
-            first.search(self.settings.max_leaves, lambda: self._is_better(best, first, rng))
+            first.search(self.settings.max_leaves, lambda turn: self._is_promising(turn, best, first))
             evaluator.steps += first.spent
             self._first_law = first.one_leaf
             self.explored = first.memory
             if search.mirror is None and not self._like.features:
                 search.mirror = mirror_in(self.settings.mirror, first.memory, self.problem)
-            if first.law is not None and self._is_better(best, first, rng):
+            if first.law is not None and self._is_better(best, first):
                 self._law = first.law
                 inputs = first.visited
                 if self._like.features:
@@ -227,14 +228,28 @@ class TreeSearchLearner(Learner):
             best = in_other_units(best, before, evaluator.units)
         search.plan(search.budget - evaluator.steps, best, begun_at)
 
-    def _is_better(self, best: CandidateTree | None, first: FirstLaw, rng: Rng) -> bool:
-        """Return whether a first law is better than the best random tree, or nearly as good."""
+    def _is_promising(self, turn: int, best: CandidateTree | None, first: FirstLaw) -> bool:
+        """Return whether to look for better laws: the first one need only be better than random trees."""
+        if turn > 0 or best is None:
+            return self._is_better(best, first)
+        returns = first.returns
+        law = math.fsum(returns.tolist()) / len(returns)
+        return law > self.search.judgement.mean_return
+
+    def _is_better(self, best: CandidateTree | None, first: FirstLaw) -> bool:
+        """Return whether a first law is better than the best random tree, or about as good.
+
+        Both play the same starts: a tree that was lucky with its own must not end the search for a law.
+        """
         if best is None:
             return True
-        starts = self.search.evaluator.starts(rng, min(len(first.returns), _COMPARED))
-        tree = self._visited(best, starts)[1]
-        nearly = tree - _ENOUGH * abs(tree - self.search.judgement.mean_return)
-        return math.fsum(first.returns.tolist()) / len(first.returns) > nearly
+        starts = first.starts[: min(len(first.returns), _COMPARED)]
+        found = self.search.evaluator.play(best, best.vector[np.newaxis], starts, Phase.SEARCH)
+        lead = found.returns[0] - first.returns[: len(starts)]
+        tree = math.fsum(found.returns[0].tolist()) / len(starts)
+        nearly = _ENOUGH * abs(tree - self.search.judgement.mean_return)
+        doubt = standard_error(lead) if len(lead) > 1 else 0.0
+        return math.fsum(lead.tolist()) / len(lead) <= nearly + doubt
 
     def _random_trees(self, rng: Rng) -> tuple[CandidateTree, Floats]:
         """Return the best of some random trees, and the inputs of the better half."""

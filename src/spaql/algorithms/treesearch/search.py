@@ -26,14 +26,14 @@ from spaql.algorithms.treesearch.symmetry import (
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, random_tree, switch_like, with_constants
 from spaql.archive import number, typed
 from spaql.errors import ArchiveError
-from spaql.kernels.treesearch.candidates import Floats
+from spaql.kernels.treesearch.candidates import Floats, Units
 from spaql.simulate import EpisodeRunner, Phase
 
 RACE, POLISH, GROW, REFINE, PATTERN = 0.25, 0.35, 0.75, 0.87, 0.93
 """The shares of the budget at which the stages end; the rest is for making the tree plainer."""
 _AGAIN = 0.75
 """Where trees do not grow, they race again if this much of the share for growth is left."""
-_STAGES = ("measure", "race", "polish", "grow", "refine", "pattern", "simplify", "done")
+_STAGES = ("measure", "race", "polish", "anew", "grow", "refine", "pattern", "simplify", "done")
 _LISTED_WORST = _STAGES[_STAGES.index("refine") :]
 """The stages in which the worst starts count, for lists of actions."""
 _WORST = (*_STAGES[: _STAGES.index("polish")], *_LISTED_WORST)
@@ -64,6 +64,10 @@ _SCREENING = 0.5
 """The share of a round of growth for that, at most."""
 _GROWTH_EPISODES = 1500
 """The fewest episodes for each tree in a round of growth."""
+_WAITING = 0.95
+"""A tree only waits if it takes this share of the steps, and this share of its returns is lower."""
+_ANEW = 0.7
+"""The share of what is left for growth that a law gets which begins anew."""
 _SWITCH_STATES = 500
 """Observations by which a switch between constants is made."""
 _ROUNDS = 5
@@ -205,18 +209,27 @@ class Search:
         Few numbers are searched well in scales that are wrong by much, as those of random trees may be.
         """
         assert self.incumbent is not None
-        before = self.evaluator.units
-        visited = self.evaluator.visited(self.racers[0].found, _OBSERVATIONS, rng)
-        seen = bounded(before.centre + before.scale * visited)
-        units = measured(seen, before, self.mirror)
-        if change_of_scale(before, units) < _OTHER:
+        units = self._seen_by(self.racers[0].found, rng)
+        if change_of_scale(self.evaluator.units, units) < _OTHER:
             return False
-        self.incumbent = in_other_units(self.incumbent, before, units)
-        self.states = (before.centre + before.scale * self.states - units.centre) / units.scale
-        self.evaluator.units = units
+        self._rescale(units)
         self.restarts += 1
         self.plan(self.budget - self.spent, self.incumbent, self.begun_at)
         return True
+
+    def _seen_by(self, tree: CandidateTree, rng: Rng) -> Units:
+        """Return the units of what a tree visits."""
+        before = self.evaluator.units
+        visited = self.evaluator.visited(tree, _OBSERVATIONS, rng)
+        return measured(bounded(before.centre + before.scale * visited), before, self.mirror)
+
+    def _rescale(self, units: Units) -> None:
+        """Go on in other units."""
+        before = self.evaluator.units
+        if self.incumbent is not None:
+            self.incumbent = in_other_units(self.incumbent, before, units)
+        self.states = (before.centre + before.scale * self.states - units.centre) / units.scale
+        self.evaluator.units = units
 
     def _polish(self, rng: Rng) -> None:
         """Go on with the winner of the race."""
@@ -226,7 +239,34 @@ class Search:
         self._judge([best])
         self._compare(best, rng)
         if self.spent + self.evaluator.steps >= POLISH * self.budget:
-            self.stage = "grow"
+            self.stage = "anew" if self._only_waits() else "grow"
+
+    def _only_waits(self) -> bool:
+        """Return whether the best tree runs to the horizon, and others ended episodes with a higher return.
+
+        A lander that has mostly crashed may learn to stand with flickering engines, and a car to wait.
+        """
+        evaluator = self.evaluator
+        tree = self.racers[0].found
+        if tree.locked.any():
+            return False
+        found = evaluator.play(
+            tree, tree.vector[np.newaxis], evaluator.judging_starts[:_FEWEST_JUDGED], Phase.OWN_PLAY
+        )
+        whole = found.steps >= _WAITING * found.returns.size * evaluator.horizon
+        return whole and bool((found.returns < evaluator.best_end).mean() >= _WAITING)
+
+    def _anew(self, rng: Rng) -> None:
+        """Let a law that begins with 0, in the scales of what is visited now, compete with the best tree."""
+        best = self.racers[0]
+        self._rescale(self._seen_by(best.found, rng))
+        racer = self._random(1, True, rng)
+        share = _ANEW * (GROW * self.budget - self.spent - self.evaluator.steps)
+        racer.run(self.evaluator, share, self.budget / 2, rng, least=LEAST_OF_BEST)
+        assert self.incumbent is not None
+        self._judge([racer])
+        self.racers = [racer if self._compare(racer, rng) else self._racer(self.incumbent)]
+        self.stage = "grow"
 
     def _grow(self, rng: Rng) -> None:
         """Race the best tree against neighbours: a leaf cut in two, or a cut replaced by another.
@@ -484,6 +524,7 @@ class Search:
             "length": evaluator.length,
             "judged_length": evaluator.judged_length,
             "span": evaluator.span,
+            "best_end": evaluator.best_end,
         }
         arrays = {
             "states": self.states,
@@ -521,6 +562,7 @@ class Search:
         dims = self.base.numbers.shape[2] - 1
         for name in ("length", "judged_length", "span"):
             setattr(evaluator, name, number(data, name, 0))
+        evaluator.best_end = number(data, "best_end")
         floats = {
             name: _floats(arrays, name)
             for name in ("states", "centre", "scale", "hard", "hardness", "judging_starts", "judged")
@@ -545,7 +587,7 @@ class Search:
         count = number(data, "racers", 0, 64, whole=True)
         self.racers = [Racer.from_arrays(part(f"racer.{i}."), self.base) for i in range(count)]
         if (self.stage == "race" and not 0 <= self.turn < count) or (
-            self.stage in ("polish", "grow", "refine") and not count
+            self.stage in ("polish", "anew", "grow", "refine") and not count
         ):
             raise ArchiveError("The search in the file has too few racers.")
 
