@@ -6,6 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "docs" / "pictures" / "layers.svg"
 CONTENTS = {
+    "plugins": "what the core can do without",
     "cli": "one file per command",
     "studies": "the paper, the comparison, baselines",
     "figures": "compute a record, then draw it",

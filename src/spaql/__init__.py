@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from spaql.evaluation import Evaluation, evaluate
     from spaql.experiments import Results, Run, Summary, grid, read_study, results, sweep
     from spaql.partition import Partition
+    from spaql.plugins.hardware import Hardware
     from spaql.problems import Dynamics, Problem, make_problem
-    from spaql.problems.hardware import Hardware
     from spaql.verify import verify
 
 __all__ = [
@@ -156,7 +156,7 @@ _HOMES = {
     "spaql.experiments": ("Results", "Run", "Summary", "grid", "read_study", "results", "sweep"),
     "spaql.partition": ("Partition",),
     "spaql.problems": ("Dynamics", "Problem", "make_problem"),
-    "spaql.problems.hardware": ("Hardware",),
+    "spaql.plugins.hardware": ("Hardware",),
 }
 _MODULES = {
     "agents",
@@ -190,7 +190,14 @@ def __getattr__(name: str) -> Any:
         value: Any = import_module("importlib.metadata").version("spaql")
     elif name in _MODULES or name in _HOME_OF:
         home = _HOME_OF.get(name, f"spaql.{name}")
-        module = import_module(home)
+        try:
+            module = import_module(home)
+        except ModuleNotFoundError as error:
+            if not home.startswith("spaql.plugins.") or not f"{home}.".startswith(f"{error.name}."):
+                raise
+            raise AttributeError(
+                f"spaql.{name} needs the plugin {error.name}, which is not installed."
+            ) from None
         value = module if name in _MODULES else getattr(module, name)
         if home in _READ_FILES:
             import_module("spaql.agents")

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
-from spaql.problems.hardware.protocol import LONGEST
+from spaql.plugins.hardware.protocol import LONGEST
 
 TCP = "tcp://"
 _CONNECT = 5.0

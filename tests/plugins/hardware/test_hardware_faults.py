@@ -15,11 +15,11 @@ from simulated_board import SimulatedBoard
 
 from scripted_board import Scripted
 from spaql.errors import BadEnvironmentError
-from spaql.problems.hardware import Hardware
-from spaql.problems.hardware.protocol import encoded
+from spaql.plugins.hardware import Hardware
+from spaql.plugins.hardware.protocol import encoded
 
 PERIOD = 0.03
-INJECTIONS = Path(__file__).parents[2] / "benchmarks" / "hardware_faults.py"
+INJECTIONS = Path(__file__).parents[3] / "benchmarks" / "hardware_faults.py"
 
 
 @contextmanager
@@ -153,7 +153,7 @@ def test_no_observation_within_its_range_says_so() -> None:
 
 PLAYED = """
 import sys
-from spaql.problems.hardware import Hardware
+from spaql.plugins.hardware import Hardware
 
 plant = Hardware(sys.argv[1], observations={"x": (-20, 20), "v": (-20, 20)}, actions={"u": (-12, 12)},
                  sample_time=0.03, safe_action=0.0, horizon=100_000, most_misses=100_000)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.agents import tracking
 from spaql.errors import MissingExtraError
+from spaql.plugins import trackers
 
 
 def trained(log):
@@ -19,7 +19,7 @@ def test_tensorboard_reads_the_history(tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    with tracking.tensorboard(tmp_path / "log") as log:
+    with trackers.tensorboard(tmp_path / "log") as log:
         history = trained(log).history
     read = EventAccumulator(str(tmp_path / "log")).Reload()
     assert set(read.Tags()["scalars"]) == set(history.columns)
@@ -34,7 +34,7 @@ def test_mlflow_reads_the_history_and_the_settings(tmp_path, monkeypatch):
     library = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     store = (tmp_path / "runs").as_uri()
-    with tracking.mlflow("cart-pole", run="first", tracking_uri=store) as log:
+    with trackers.mlflow("cart-pole", run="first", tracking_uri=store) as log:
         agent = trained(log)
     client = library.MlflowClient(tracking_uri=store)
     home = client.get_experiment_by_name("cart-pole").experiment_id
@@ -58,7 +58,7 @@ def test_a_training_that_fails_is_a_failed_run(tmp_path, monkeypatch):
     def fail(agent, row):
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError), tracking.mlflow(tracking_uri=store) as log:
+    with pytest.raises(ZeroDivisionError), trackers.mlflow(tracking_uri=store) as log:
         spaql.SPAQL("cartpole200", seed=0, rollouts=2).learn(iterations=2, callback=[log, fail])
     (run,) = library.MlflowClient(tracking_uri=store).search_runs(["0"])
     assert run.info.status == "FAILED"
@@ -68,7 +68,7 @@ def test_a_training_that_fails_is_a_failed_run(tmp_path, monkeypatch):
 def test_weights_and_biases_takes_the_history_offline(tmp_path, monkeypatch):
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_SILENT", "true")
-    with tracking.wandb(project="cart-pole", mode="offline", dir=str(tmp_path)) as log:
+    with trackers.wandb(project="cart-pole", mode="offline", dir=str(tmp_path)) as log:
         trained(log)
     (file,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
     content = file.read_bytes()
@@ -79,7 +79,7 @@ def test_weights_and_biases_takes_the_history_offline(tmp_path, monkeypatch):
 def test_a_missing_package_is_named(name, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, name, None)
     arguments = {"tensorboard": {"folder": tmp_path}}.get(name, {})
-    opened = getattr(tracking, name)(**arguments)
+    opened = getattr(trackers, name)(**arguments)
     with pytest.raises(MissingExtraError, match=rf"pip install 'spaql\[{name}\]'"):
         opened.__enter__()
 

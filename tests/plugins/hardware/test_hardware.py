@@ -24,15 +24,15 @@ from simulated_board import SimulatedBoard
 import spaql
 from spaql.controllers import RandomPolicy
 from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
+from spaql.plugins.hardware import Hardware
+from spaql.plugins.hardware.protocol import decoded, encoded, unwrapped
 from spaql.problems import make_problem
-from spaql.problems.hardware import Hardware
-from spaql.problems.hardware.protocol import decoded, encoded, unwrapped
 from spaql.problems.log import read_log
 
 MOTOR = "spaql/DCMotor-v0"
 PERIOD = 0.01
 WATCHDOG = 3
-BENCH = Path(__file__).parents[2] / "examples" / "bench"
+BENCH = Path(__file__).parents[3] / "examples" / "bench"
 COLUMNS = ["position [rad]", "speed [rad/s]", "set-point [rad]"]
 VOLTAGE = "voltage [V]"
 
@@ -319,7 +319,7 @@ def test_ctrl_c_within_a_step_leaves_the_plant_safe() -> None:
 SCRIPT = """
 import sys
 from math import inf
-from spaql.problems.hardware import Hardware
+from spaql.plugins.hardware import Hardware
 
 plant = Hardware(sys.argv[1], observations={obs!r}, actions={actions!r}, sample_time=0.01, safe_action=0.0,
                  horizon=100_000, most_misses=100, log=sys.argv[2])

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 from spaql.errors import BadEnvironmentError
-from spaql.problems.hardware import protocol
-from spaql.problems.hardware.counts import Counts
-from spaql.problems.hardware.declaration import Signals
-from spaql.problems.hardware.link import opened
-from spaql.problems.hardware.protocol import Identity, decoded, encoded
+from spaql.plugins.hardware import protocol
+from spaql.plugins.hardware.counts import Counts
+from spaql.plugins.hardware.declaration import Signals
+from spaql.plugins.hardware.link import opened
+from spaql.plugins.hardware.protocol import Identity, decoded, encoded
 
 _START_UP = 5.0
 """Seconds for which a board is asked who it is: opening its port restarts an Arduino."""

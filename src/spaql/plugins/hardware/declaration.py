@@ -12,8 +12,8 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
+from spaql.plugins.hardware.protocol import Identity, as_sent
 from spaql.problems.guard import MARGIN
-from spaql.problems.hardware.protocol import Identity, as_sent
 from spaql.values import real_number
 
 Range = tuple[float, float]

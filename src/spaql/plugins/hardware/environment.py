@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
+from spaql.plugins.hardware.counts import Counts
+from spaql.plugins.hardware.declaration import Range, Signals
+from spaql.plugins.hardware.loop import Exchange, SampleLoop
+from spaql.plugins.hardware.step_log import StepLog
 from spaql.problems.from_log import Objective
-from spaql.problems.hardware.counts import Counts
-from spaql.problems.hardware.declaration import Range, Signals
-from spaql.problems.hardware.loop import Exchange, SampleLoop
-from spaql.problems.hardware.step_log import StepLog
 from spaql.problems.meaning import Meaning
 from spaql.program.formula import Formula
 from spaql.values import real_number, whole_number

@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from spaql.errors import BadEnvironmentError
-from spaql.problems.hardware import protocol
-from spaql.problems.hardware.board import Board
-from spaql.problems.hardware.counts import Counts
-from spaql.problems.hardware.declaration import Signals
-from spaql.problems.hardware.protocol import Sample
-from spaql.problems.hardware.step_log import Row, StepLog
+from spaql.plugins.hardware import protocol
+from spaql.plugins.hardware.board import Board
+from spaql.plugins.hardware.counts import Counts
+from spaql.plugins.hardware.declaration import Signals
+from spaql.plugins.hardware.protocol import Sample
+from spaql.plugins.hardware.step_log import Row, StepLog
 
 Numbers = tuple[float, ...]
 _STARTS = 10
