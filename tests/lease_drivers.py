@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from spaql import grid
-from spaql.experiments import RunStore, leases
-from spaql.experiments.leases import Driver
+from spaql.leases import Driver
+from spaql.plugins.sweeps import RunStore, leases
 
 
 def take_and_tidy(root: str, rounds: int) -> None:

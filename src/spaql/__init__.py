@@ -14,16 +14,15 @@ if TYPE_CHECKING:
         classical,
         controllers,
         evaluation,
-        experiments,
         export,
         figures,
         partition,
         plants,
+        plugins,
         problems,
         simulate,
         spaces,
         stats,
-        studies,
         zoo,
     )
     from spaql.agents import (
@@ -53,9 +52,12 @@ if TYPE_CHECKING:
         UnsupportedSpaceError,
     )
     from spaql.evaluation import Evaluation, evaluate
-    from spaql.experiments import Results, Run, Summary, grid, read_study, results, sweep
     from spaql.partition import Partition
     from spaql.plugins.hardware import Hardware
+    from spaql.plugins.sweeps.run import Run
+    from spaql.plugins.sweeps.study import grid, read_study
+    from spaql.plugins.sweeps.sweeps import Summary, sweep
+    from spaql.plugins.sweeps.table import Results, results
     from spaql.problems import Dynamics, Problem, make_problem
     from spaql.verify import verify
 
@@ -104,7 +106,6 @@ __all__ = [
     "distil",
     "evaluate",
     "evaluation",
-    "experiments",
     "export",
     "figures",
     "fit",
@@ -113,13 +114,13 @@ __all__ = [
     "make_problem",
     "partition",
     "plants",
+    "plugins",
     "problems",
     "read_study",
     "results",
     "simulate",
     "spaces",
     "stats",
-    "studies",
     "sweep",
     "verify",
     "zoo",
@@ -153,7 +154,10 @@ _HOMES = {
         "UnsupportedSpaceError",
     ),
     "spaql.evaluation": ("Evaluation", "evaluate"),
-    "spaql.experiments": ("Results", "Run", "Summary", "grid", "read_study", "results", "sweep"),
+    "spaql.plugins.sweeps.run": ("Run",),
+    "spaql.plugins.sweeps.study": ("grid", "read_study"),
+    "spaql.plugins.sweeps.sweeps": ("Summary", "sweep"),
+    "spaql.plugins.sweeps.table": ("Results", "results"),
     "spaql.partition": ("Partition",),
     "spaql.problems": ("Dynamics", "Problem", "make_problem"),
     "spaql.plugins.hardware": ("Hardware",),
@@ -165,16 +169,15 @@ _MODULES = {
     "classical",
     "controllers",
     "evaluation",
-    "experiments",
     "export",
     "figures",
     "partition",
     "plants",
+    "plugins",
     "problems",
     "simulate",
     "spaces",
     "stats",
-    "studies",
     "verify",
     "zoo",
 }

@@ -12,12 +12,10 @@ from click.shell_completion import CompletionItem
 
 from spaql.cli.report import read_numbers, say
 from spaql.errors import ChangedPlantWarning, SettingError, nearest
-from spaql.languages import on_terminal
 
 if TYPE_CHECKING:
     from spaql.agents import Agent, Design
     from spaql.controllers import Controller
-    from spaql.experiments import Summary
 
 
 def existing_run(run: Path) -> Path:
@@ -113,20 +111,7 @@ def constraint_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return hard(soft(command))
 
 
-workers_option = click.option(
-    "--workers", type=int, help="processes on this machine  [default: one for every core]"
-)
-ray_option = click.option("--ray", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, auto, or local")
 quiet_option = click.option("--quiet", is_flag=True, help="show no progress")
-
-
-def refuse_failed(summary: Summary) -> None:
-    """End the command with the first of the errors if runs of a study failed."""
-    if summary.failed:
-        run_id, error = next(iter(summary.failed.items()))
-        raise click.ClickException(
-            on_terminal(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
-        )
 
 
 def read(run: Path) -> Agent | Design:

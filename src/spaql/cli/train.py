@@ -494,7 +494,7 @@ def recommended(algo: str, steps: int | None, problem: Problem) -> str:
 
 def _take(folder: Path, *, resume: bool) -> None:
     """Lock a run folder until the command ends; refuse one with a run in it, unless that is resumed."""
-    from spaql.experiments.leases import held  # imports much that the help does not need
+    from spaql.leases import held  # imports much that the help does not need
 
     run_files = (CHECKPOINT_FILE, MODEL_FILE, TRIES_FILE)
     if resume and not any((folder / name).exists() for name in run_files):

@@ -72,7 +72,7 @@ def read(path: str | os.PathLike[str]) -> Record:
         if (kind := data["kind"]) not in _KINDS:
             raise SettingError(
                 f"{Path(path)} is a record of kind {kind!r}, which nothing that is imported can draw: the "
-                "figures of the paper and of the comparison are in spaql.studies."
+                "figures of studies are in spaql.plugins."
             )
         record: Record = from_data(_KINDS[kind].record_type, data)
     except OSError as error:
