@@ -11,9 +11,14 @@ HOOKS = "spaql.hooks"
 """The group of what the core calls in the middle of its own work, such as the page of `spaql show --html`."""
 
 
+def declared(group: str) -> list[EntryPoint]:
+    """Return the entry points of a group, by name in alphabetical order."""
+    return sorted(entry_points(group=group), key=lambda entry: entry.name)
+
+
 def declared_names(group: str) -> list[str]:
     """Return the names in a group, in alphabetical order."""
-    return sorted(entry_points(group=group).names)
+    return sorted({entry.name for entry in declared(group)})
 
 
 def find_declared(group: str, name: str) -> EntryPoint | None:

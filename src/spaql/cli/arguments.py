@@ -136,11 +136,12 @@ def _read(run: Path) -> tuple[Agent | Design, list[str]]:
 def read_to_play(run: Path) -> Agent | Design:
     """Return an agent or controller to be run, after importing the module that its environment names."""
     from spaql.problems import check_environment
-    from spaql.problems.sources import FMU
+    from spaql.problems.registry import declared_plant
 
     source, _ = _read(run)
-    if source.problem.env not in (None, FMU) and ":" in source.problem.env:  # an FMU has no equations
-        check_environment(source.problem.env)
+    env = source.problem.env
+    if env is not None and ":" in env and declared_plant(env) is None:  # which has no equations
+        check_environment(env)
     return read(run)
 
 

@@ -74,10 +74,9 @@ class LazyGroup(click.Group):
     @cached_property
     def _plugins(self) -> dict[str, EntryPoint]:
         """The commands that installed packages declare, by name; they are read once, when first needed."""
-        from importlib.metadata import entry_points  # imports much that most commands do not need
+        from spaql.entry_points import declared  # imports much that most commands do not need
 
-        entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-        return {entry.name: entry for entry in entries if entry.name not in self._names}
+        return {entry.name: entry for entry in declared(GROUP) if entry.name not in self._names}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order of the help."""

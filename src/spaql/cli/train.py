@@ -36,7 +36,7 @@ from spaql.evaluation import PlainControllers, evaluate, plain_controllers
 from spaql.evaluation.plain_controllers import failure
 from spaql.formatting import counted, number, places, with_interval
 from spaql.problems import EnvironmentLike, Problem, make_problem
-from spaql.problems.registry import is_fmu
+from spaql.problems.registry import plant_of_file
 from spaql.tables import aligned
 
 if TYPE_CHECKING:
@@ -561,7 +561,7 @@ def _advised(env: str, horizon: int | None) -> Iterator[None]:
     try:
         yield
     except BadEnvironmentError as error:
-        if is_fmu(env):  # it names the variable and the time
+        if plant_of_file(env) is not None:  # it names the variable and the time
             raise
         limit = "" if horizon is None else f" --horizon {horizon}"
         raise BadEnvironmentError(f"{error} Try `spaql check {env}{limit}`.") from error

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.problems.fmu import FMUEnv, simulation
+from spaql.plugins.fmu import FMUEnv, simulation
 
 pytest.importorskip("fmpy", reason="needs fmpy")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spaql.export.fmu.interface import Interface
+from spaql.plugins.fmu.interface import Interface
 
 
 def wrapper(interface: Interface, guid: str) -> str:

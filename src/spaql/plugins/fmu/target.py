@@ -14,12 +14,12 @@ from pathlib import Path
 
 from spaql.errors import SettingError
 from spaql.export.compilers import FLAGS, compiled, compiler_version
-from spaql.export.fmu.interface import Interface, interface_of
-from spaql.export.fmu.wrapper import wrapper
 from spaql.export.language import Source, Target
 from spaql.export.languages.c import C
 from spaql.export.played import PLAYED, SAMPLES, Player, driven
-from spaql.problems.fmu.description import fmpy_module
+from spaql.plugins.fmu.description import fmpy_module
+from spaql.plugins.fmu.interface import Interface, interface_of
+from spaql.plugins.fmu.wrapper import wrapper
 
 _FLAGS = (*FLAGS, "-shared", "-fPIC", "-fvisibility=hidden")
 _DATE = (1980, 1, 1, 0, 0, 0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spaql.errors import SettingError
-from spaql.problems.fmu.description import Description, Variable
+from spaql.plugins.fmu.description import Description, Variable
 from spaql.spaces import split_unit
 from spaql.values import real_number
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from spaql.archive import file_sha256
 from spaql.errors import SettingError, nearest
-from spaql.problems.fmu.declaration import Declared, Named, Quantity, declared
-from spaql.problems.fmu.description import read_description
-from spaql.problems.fmu.simulation import Simulation
+from spaql.plugins.fmu.declaration import Declared, Named, Quantity, declared
+from spaql.plugins.fmu.description import read_description
+from spaql.plugins.fmu.simulation import Simulation
 from spaql.problems.meaning import Meaning
 from spaql.problems.stage_cost import BROKEN, ConstraintLike, StageCost
 from spaql.program.formula import Formula

@@ -16,8 +16,8 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from spaql.errors import BadEnvironmentError
-from spaql.problems.fmu.description import Description, Variable, fmpy_module, read_description
-from spaql.problems.fmu.unpacking import unpack
+from spaql.plugins.fmu.description import Description, Variable, fmpy_module, read_description
+from spaql.plugins.fmu.unpacking import unpack
 
 _FATAL = 4
 _EXTRACTED: dict[tuple[str, int, int], str] = {}
