@@ -31,6 +31,7 @@ from spaql.cli.group import INTERRUPTED
 from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report, names, numbers, plain, reports, say
 from spaql.cli.tries import refuse_tries, report_tries
+from spaql.entry_points import load_hook
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.evaluation import PlainControllers, evaluate, plain_controllers
 from spaql.evaluation.plain_controllers import failure
@@ -40,7 +41,6 @@ from spaql.problems.registry import plant_of_file
 from spaql.tables import aligned
 
 if TYPE_CHECKING:
-    from spaql.figures.live import LivePage
     from spaql.simulate import Evaluation
 
 _FRESH = 100
@@ -529,14 +529,12 @@ def _nothing_left(agent: Agent, folder: Path, *, by_steps: bool) -> str:
 
 
 @contextmanager
-def _live(wanted: bool) -> Iterator[LivePage | None]:
+def _live(wanted: bool) -> Iterator[Any]:
     """Serve the page of a training, if that is wanted, and print where it is."""
     if not wanted:
         yield None
         return
-    from spaql.figures.live import LivePage
-
-    with LivePage() as page:
+    with load_hook("live")() as page:
         say(f"The controller so far is shown at {page.address}", err=True)
         yield page
 

@@ -2,7 +2,6 @@
 
 from spaql.figures.axis import Axis, angle_axis, plain_axis
 from spaql.figures.basin import BasinRecord, compute_basin
-from spaql.figures.card import policy_card
 from spaql.figures.counterexamples import CounterexampleRecord, EpisodePanel, compute_counterexample
 from spaql.figures.coverage import CoverageRecord, compute_coverage
 from spaql.figures.drawing import Record, draw, read, redraw, register, save_as, svg
@@ -53,7 +52,6 @@ __all__ = [
     "compute_verdict",
     "draw",
     "plain_axis",
-    "policy_card",
     "read",
     "redraw",
     "register",

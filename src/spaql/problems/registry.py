@@ -21,8 +21,8 @@ from spaql.problems.user_errors import describe_error, place_of
 PLANTS = "spaql.plants"
 """The entry points by which a package declares environments of files, each under the suffix of the files.
 
-What is declared is the id of a Gymnasium environment, which its module registers, and which takes the file as the
-option of that name, and a cost and constraints as the options `cost` and `constraints`.
+What is declared is the id of a Gymnasium environment, which its module registers, and which takes the file as
+the option of that name, and a cost and constraints as the options `cost` and `constraints`.
 """
 
 

@@ -21,9 +21,9 @@ from spaql.evaluation.step_test import StepPlan, has_step_test, step_plan
 from spaql.export.json_form import controller_data
 from spaql.export.languages.javascript import JavaScript, class_lines
 from spaql.export.machine import machine_of
-from spaql.figures.play_plant import PagePlant, equations, learned, nominal, quiet
 from spaql.languages import in_html, in_script
 from spaql.plants import PlantModel
+from spaql.plugins.page.play_plant import PagePlant, equations, learned, nominal, quiet
 from spaql.problems import Problem
 from spaql.problems.disturbances import Functions
 from spaql.program.controller import controller_program

@@ -22,7 +22,7 @@ AGENTS = {
 
 
 def make_card(source: spaql.Agent | spaql.Design, path: Path) -> str:
-    from spaql.figures import policy_card
+    from spaql.plugins.page.card import policy_card
 
     source.save(path)
     return policy_card(path, spaql.load(path), episodes=20, stressed=True, starts=64)
@@ -62,7 +62,7 @@ def test_a_policy_of_many_steps_is_described_without_rules(tmp_path: Path) -> No
 
 def test_the_plane_of_the_map_is_that_of_sums_and_scores() -> None:
     """Observations 1 and 3 are compared by the first rule, in a sum, and 3 by the law of a leaf."""
-    from spaql.figures.card import _plane
+    from spaql.plugins.page.card import _plane
 
     scores = Laws(np.array([[[0.0] * 4, [0.0, 0.0, 0.0, 2.0]]]), np.zeros((1, 2)))
     spaces = {"observation_space": Box(-1.0, 1.0, (4,)), "action_space": Discrete(2)}

@@ -11,10 +11,10 @@ from gymnasium.spaces import Box
 import spaql
 from browser import Page, browser
 from spaql.controllers import Controller, Laws
-from spaql.figures import policy_card
-from spaql.figures.play import compute_play
-from spaql.figures.play_plant import nominal
 from spaql.kernels.draws import draws_of
+from spaql.plugins.page.card import policy_card
+from spaql.plugins.page.play import compute_play
+from spaql.plugins.page.play_plant import nominal
 from spaql.problems import Dynamics
 from spaql.problems.tapes import trace_nominal
 

@@ -11,8 +11,8 @@ from typing import Any, Self
 from spaql.agents import Agent, Design
 from spaql.controllers import controller_of
 from spaql.errors import SettingError
-from spaql.figures.card import policy_card
 from spaql.languages import in_html
+from spaql.plugins.page.card import policy_card
 
 _HERE = "127.0.0.1"
 _SHARE = 5

@@ -14,9 +14,9 @@ from browser import Page, browser
 from spaql.cli import main
 from spaql.controllers import Controller, Laws, locked
 from spaql.export import controller_from_json
-from spaql.figures import policy_card
-from spaql.figures.play import STYLE, Play, compute_play, play_section
-from spaql.figures.play_plant import PagePlant
+from spaql.plugins.page.card import policy_card
+from spaql.plugins.page.play import STYLE, Play, compute_play, play_section
+from spaql.plugins.page.play_plant import PagePlant
 from spaql.simulate import play
 
 POINTS = 100_000

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import spaql
 from browser import browser
 from spaql.cli import main
-from spaql.figures.live import LivePage
+from spaql.plugins.page.live import LivePage
 
 
 def fetched(address: str, **headers: str) -> str:

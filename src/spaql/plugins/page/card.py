@@ -17,17 +17,17 @@ from spaql.errors import SettingError
 from spaql.evaluation import SizedTree, evaluate, find_bench, robustness, size_curve, smallest_within, stress
 from spaql.evaluation.stress_tables import measure_cells, robustness_cells, worst_cells
 from spaql.figures.basin import compute_basin
-from spaql.figures.card_control import control_section, ladder_section
-from spaql.figures.card_verdict import verdict_section
 from spaql.figures.drawing import svg
 from spaql.figures.names import NAMES
 from spaql.figures.overlays import compute_phase
-from spaql.figures.play import STYLE as PLAY_STYLE
-from spaql.figures.play import compute_play, play_section
 from spaql.figures.sizes import compute_sizes
 from spaql.figures.trees import MOST_LEAVES, compute_tree
 from spaql.formatting import counted, number, places, with_interval
 from spaql.languages import in_html
+from spaql.plugins.page.card_control import control_section, ladder_section
+from spaql.plugins.page.card_verdict import verdict_section
+from spaql.plugins.page.play import STYLE as PLAY_STYLE
+from spaql.plugins.page.play import compute_play, play_section
 from spaql.problems import Problem
 from spaql.simulate import Evaluation
 from spaql.spaces import action_names, observation_names, split_unit
