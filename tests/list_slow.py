@@ -24,7 +24,7 @@ DAILY = (
     "tests/plugins/paper/test_reproduction.py::test_a_small_study[pendulum5-spaql-ts--1150--200]",
     "tests/test_docs.py::test_python_blocks_run_in_order[README.md]",
     "tests/test_docs.py::test_the_first_minute",
-    "tests/verify/test_certificate.py::test_what_is_never_left_is_confirmed",
+    "tests/plugins/certificates/test_certificate.py::test_what_is_never_left_is_confirmed",
 )
 """Run by day however long they take: they stand for whole commands, or others share their fixtures."""
 

@@ -49,7 +49,7 @@ def is_model_file(env: str) -> bool:
 
 
 def plant_of_file(env: str) -> EntryPoint | None:
-    """Return what declares the environment of a file, by the suffix of its name; None if it is no such file."""
+    """Return what declares the environment of a file, by its suffix; None if it is no such file."""
     suffix = re.search(r"\.(\w+)$", env)
     return None if suffix is None else find_declared(PLANTS, suffix[1])
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from spaql.archive import number, typed
 from spaql.formatting import range_text
-from spaql.verify.check_loop import Loop
-from spaql.verify.check_tape import require
+from spaql.plugins.certificates.check_loop import Loop
+from spaql.plugins.certificates.check_tape import require
 
 Floats = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]

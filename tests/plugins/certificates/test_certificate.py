@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import spaql
 from spaql import archive
+from spaql.plugins.certificates.certificate import save_certificate
+from spaql.plugins.certificates.check import check_certificate
+from spaql.plugins.certificates.check_loop import Loop, boxes
 from spaql.problems.tapes import trace_step
-from spaql.verify.certificate import save_certificate
-from spaql.verify.check import check_certificate
-from spaql.verify.check_loop import Loop, boxes
 from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.replay import played
 from verify_programs import controller_for, one_cut, plant, program

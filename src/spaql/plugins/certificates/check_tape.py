@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from spaql.archive import is_tree, typed
 from spaql.errors import ArchiveError
-from spaql.verify import check_sets as sets
-from spaql.verify.check_sets import Sets
+from spaql.plugins.certificates import check_sets as sets
+from spaql.plugins.certificates.check_sets import Sets
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,9 +13,16 @@ from spaql.archive import reading
 from spaql.controllers.resolve import Source
 from spaql.errors import ArchiveError, SettingError
 from spaql.kernels.verify.codes import OPERATIONS
-from spaql.verify.check import KIND, Check, check_certificate, confirmed, grown, load_certificate
-from spaql.verify.check_claim import CLOSED, FIELDS, LASTS, NEVER, REACHES, STAYS, TERMINATES
-from spaql.verify.check_loop import Loop
+from spaql.plugins.certificates.check import (
+    KIND,
+    Check,
+    check_certificate,
+    confirmed,
+    grown,
+    load_certificate,
+)
+from spaql.plugins.certificates.check_claim import CLOSED, FIELDS, LASTS, NEVER, REACHES, STAYS, TERMINATES
+from spaql.plugins.certificates.check_loop import Loop
 from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.run import closed_loop
 from spaql.verify.statement import Statement

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from spaql import archive
 from spaql.archive import reading
 from spaql.errors import ArchiveError
-from spaql.verify.check_cells import Cells
-from spaql.verify.check_claim import CLOSED, Claim
-from spaql.verify.check_loop import Ints
-from spaql.verify.check_reached import ReachedCells
+from spaql.plugins.certificates.check_cells import Cells
+from spaql.plugins.certificates.check_claim import CLOSED, Claim
+from spaql.plugins.certificates.check_loop import Ints
+from spaql.plugins.certificates.check_reached import ReachedCells
 from spaql.verify.verdict import percent
 
 KIND = "certificate"

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.archive import number, typed
-from spaql.verify.check_claim import LASTS, NEVER, REACHES, STAYS, TERMINATES, Claim
-from spaql.verify.check_loop import Floats, Ints, Parts, Work, boxes, joined
-from spaql.verify.check_tape import require
+from spaql.plugins.certificates.check_claim import LASTS, NEVER, REACHES, STAYS, TERMINATES, Claim
+from spaql.plugins.certificates.check_loop import Floats, Ints, Parts, Work, boxes, joined
+from spaql.plugins.certificates.check_tape import require
 
 Ends = tuple[Floats, Floats]
 

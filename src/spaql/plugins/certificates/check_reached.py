@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.archive import typed
-from spaql.verify.check_claim import Claim
-from spaql.verify.check_loop import Floats, Ints, Parts, boxes, joined
-from spaql.verify.check_tape import require
+from spaql.plugins.certificates.check_claim import Claim
+from spaql.plugins.certificates.check_loop import Floats, Ints, Parts, boxes, joined
+from spaql.plugins.certificates.check_tape import require
 
 _TOGETHER = 2_000
 """Cells that are followed at a time."""

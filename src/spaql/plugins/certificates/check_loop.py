@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from spaql.archive import is_tree, number, typed
 from spaql.errors import ArchiveError
-from spaql.verify import check_sets as sets
-from spaql.verify.check_sets import Sets
-from spaql.verify.check_tape import MOST_CONDITIONS, Tape, operation, require
+from spaql.plugins.certificates import check_sets as sets
+from spaql.plugins.certificates.check_sets import Sets
+from spaql.plugins.certificates.check_tape import MOST_CONDITIONS, Tape, operation, require
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
