@@ -5,9 +5,9 @@ import multiprocessing
 import time
 from pathlib import Path
 
-from spaql import grid
+from spaql import grid, leases
 from spaql.leases import Driver
-from spaql.plugins.sweeps import RunStore, leases
+from spaql.plugins.sweeps.store import RunStore
 
 
 def take_and_tidy(root: str, rounds: int) -> None:

@@ -43,9 +43,9 @@ KINDS = (
     "counterexample",
 )
 """Pictures of a policy."""
-FIGURES = "spaql.figures"
-"""The entry points by which a package declares pictures of a study: functions of its folder to a record."""
-STUDY_KINDS = tuple(declared_names(FIGURES))
+_FIGURES = "spaql.figures"
+STUDY_KINDS = tuple(declared_names(_FIGURES))
+"""Pictures of the finished runs of a study, which packages declare (see `spaql.figures.drawing.FIGURES`)."""
 Along = tuple[str | int, tuple[float, float] | None]
 
 
@@ -233,7 +233,7 @@ def _of_study(study: Path, kind: str) -> Record:
             f"{study} is a single run, and {kind} is drawn of a study: give a folder that `spaql sweep` has "
             f"left, or draw one of {', '.join(KINDS)}."
         )
-    entry = find_declared(FIGURES, kind)
+    entry = find_declared(_FIGURES, kind)
     assert entry is not None
     record: Record = load_declared(entry)(study)
     return record

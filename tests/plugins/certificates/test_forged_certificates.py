@@ -9,10 +9,11 @@ import pytest
 
 import spaql
 from spaql import archive
+from spaql.plugins.certificates import check_loop
 from spaql.plugins.certificates.certificate import check_of_run, save_certificate
 from spaql.plugins.certificates.check import check_certificate
 from spaql.plugins.certificates.check_claim import CLOSED, FIELDS, LASTS, NEVER, REACHES, STAYS, TERMINATES
-from spaql.verify import Statement, check_loop
+from spaql.verify import Statement
 from spaql.verify.closed_loop import ClosedLoop
 from verify_programs import controller_for, plant
 

@@ -8,9 +8,9 @@ import pytest
 
 import spaql
 from spaql import Run, SettingError, grid, sweep
-from spaql.figures import compute_learning_curves
 from spaql.plugins.sweeps.curve import LearningCurve, fresh_starts
 from spaql.plugins.sweeps.execute import execute
+from spaql.plugins.sweeps.learning_curves import compute_learning_curves
 from spaql.plugins.sweeps.store import RunStore, read_columns, read_history
 from spaql.plugins.sweeps.study import check, study_from
 from spaql.problems import make_problem

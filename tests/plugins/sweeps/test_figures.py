@@ -12,8 +12,10 @@ from click.testing import CliRunner
 import spaql
 from spaql import Run, SettingError, sweep
 from spaql.cli import main
-from spaql.figures import compute_learning_curves, compute_profile, compute_scores, draw, read
+from spaql.figures import draw, read
 from spaql.figures.drawing import write
+from spaql.plugins.sweeps.learning_curves import compute_learning_curves
+from spaql.plugins.sweeps.scores import compute_profile, compute_scores
 from spaql.plugins.sweeps.store import RunStore
 
 pytest.importorskip("matplotlib")
