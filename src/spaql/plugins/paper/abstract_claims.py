@@ -7,7 +7,16 @@ from collections.abc import Iterator, Sequence
 from spaql.figures.names import NAMES
 from spaql.plugins.paper.criteria import BETTER, BOTH_MEASURES, Finding, at_least, better
 from spaql.plugins.paper.equal_samples import BATCH, EARLY
-from spaql.plugins.paper.evidence import OTHER_TRPO, PROBLEMS, Claimed, Study
+from spaql.plugins.paper.evidence import (
+    OTHER_TRPO,
+    PLACES,
+    PROBLEMS,
+    Better,
+    BetterEarly,
+    Claimed,
+    Part,
+    Study,
+)
 from spaql.plugins.paper.study import ALGORITHMS, SOLVED, VARIANTS
 from spaql.stats import mean_ci95
 
@@ -39,16 +48,16 @@ def _counts_differ(study: Study, findings: Sequence[Finding]) -> str:
     return " ".join(notes)
 
 
-def _early(problems: Sequence[str], algorithms: Sequence[str], other: str, study: Study) -> Iterator[Finding]:
-    for problem in problems:
-        for algorithm in algorithms:
-            yield from study.earlier(problem, algorithm, other)
+def _early(problems: Sequence[str], algorithms: Sequence[str], other: str) -> list[Part]:
+    return [BetterEarly(problem, algorithm, other) for problem in problems for algorithm in algorithms]
 
 
-def _finite(algorithms: Sequence[str], study: Study) -> list[Finding]:
-    return [
-        f for algorithm in algorithms for f in study.better(("pendulum5", algorithm), ("pendulum", algorithm))
-    ]
+def _finite(algorithms: Sequence[str]) -> list[Part]:
+    return [Better(("pendulum5", algorithm), ("pendulum", algorithm)) for algorithm in algorithms]
+
+
+def _trpo_above(problem: str) -> list[Part]:
+    return [Better(("pendulum", "trpo"), (problem, algorithm)) for algorithm in VARIANTS]
 
 
 def _readable(study: Study) -> list[Finding]:
@@ -60,19 +69,15 @@ def _readable(study: Study) -> list[Finding]:
     ]
 
 
-def _saturates(study: Study) -> list[Finding]:
-    found = []
+def _saturates(study: Study) -> Iterator[Finding]:
     for problem in PROBLEMS:
         share, half = mean_ci95(study.early[problem, "spaql"].late_gain)
         holds = True if share + half < _SATURATED else False if share - half > _SATURATED else None
-        place = "Pendulum" if problem == "pendulum" else "CartPole"
-        found.append(Finding(f"{place}: the second half adds {share:.0%} of SPAQL's gain", holds))
-    return found
+        yield Finding(f"{PLACES[problem]}: the second half adds {share:.0%} of SPAQL's gain", holds)
 
 
-def _of_the_way(study: Study) -> list[Finding]:
+def _of_the_way(study: Study) -> Iterator[Finding]:
     """Compare the returns on the two problems, in per cent of the way from random to TRPO."""
-    found = []
     for algorithm in VARIANTS:
         for i, how in enumerate(("seen", "fresh")):
             parts = {}
@@ -80,12 +85,13 @@ def _of_the_way(study: Study) -> list[Finding]:
                 random, trpo = (study.measures(problem, a)[i].mean() for a in ("random", "trpo"))
                 parts[problem] = 100 * (study.measures(problem, algorithm)[i] - random) / (trpo - random)
             name = f"{NAMES[algorithm]}, {how}, per cent of the way on CartPole less on Pendulum"
-            found.append(better(name, parts["cartpole200"], parts["pendulum"]))
-    return found
+            yield better(name, parts["cartpole200"], parts["pendulum"])
 
 
-def _trpo_above(problem: str, study: Study) -> list[Finding]:
-    return [f for algorithm in VARIANTS for f in study.better(("pendulum", "trpo"), (problem, algorithm))]
+def _solves(study: Study) -> Iterator[Finding]:
+    measures = study.measures("cartpole200", "spaql-ts")
+    for how, returns in zip(("seen", "fresh"), measures, strict=True):
+        yield at_least(how, returns, SOLVED)
 
 
 HEADLINES = (
@@ -95,16 +101,14 @@ HEADLINES = (
         "Abstract; Conclusions (both outperform AQL)",
         "Pendulum: SPAQL -836, SPAQL-TS -873, AQL -1287; CartPole: 193, 199, 22",
         f"SPAQL and SPAQL-TS are better than AQL on both problems, {BOTH_MEASURES}: {BETTER}",
-        lambda study: [
-            f for p in PROBLEMS for algorithm in VARIANTS for f in study.better((p, algorithm), (p, "aql"))
-        ],
+        [Better((problem, algorithm), (problem, "aql")) for problem in PROBLEMS for algorithm in VARIANTS],
     ),
     Claimed(
         "SPAQL-TS [is] an improved version of SPAQL.",
         "Abstract; Conclusions",
         "Pendulum: -873 and -836 (no significant difference); CartPole: 199 and 193",
         f"SPAQL-TS is better than SPAQL on both problems, {BOTH_MEASURES}: {BETTER}",
-        lambda study: [f for p in PROBLEMS for f in study.better((p, "spaql-ts"), (p, "spaql"))],
+        [Better((problem, "spaql-ts"), (problem, "spaql")) for problem in PROBLEMS],
     ),
     Claimed(
         "These algorithms are particularly fitted to RL problems where the action space is finite.",
@@ -112,7 +116,7 @@ HEADLINES = (
         "five torques raise the return by about 100",
         "Pendulum is the one plant with both kinds of actions: AQL, SPAQL and SPAQL-TS are better with five "
         f"torques than with all, {BOTH_MEASURES}: {BETTER}",
-        lambda study: _finite(ALGORITHMS, study),
+        _finite(ALGORITHMS),
     ),
     Claimed(
         "SPAQL-TS solves the OpenAI Gym CartPole problem.",
@@ -120,10 +124,7 @@ HEADLINES = (
         "198.53 ± 1.55",
         f"the mean over agents is {SOLVED:g} or more, which is Gym's rule, with the whole 95 % interval, "
         f"{BOTH_MEASURES}; an interval below contradicts",
-        lambda study: [
-            at_least(how, values, SOLVED)
-            for how, values in zip(("seen", "fresh"), study.measures("cartpole200", "spaql-ts"), strict=True)
-        ],
+        [_solves],
     ),
     Claimed(
         "SPAQL-TS solves CartPole, while also displaying a higher sample efficiency than TRPO [Conclusions: "
@@ -131,29 +132,26 @@ HEADLINES = (
         "Abstract; Conclusions",
         "figure only",
         f"on CartPole, {_EARLIER}",
-        lambda study: list(_early(["cartpole200"], ["spaql-ts"], "trpo", study)),
+        _early(["cartpole200"], ["spaql-ts"], "trpo"),
         _counts_differ,
         needs_trpo=True,
     ),
     Claimed(
         "The policies learned by SPAQL are interpretable, while TRPO policies are typically encoded as "
-        "neural "
-        "networks, and therefore hard to interpret.",
+        "neural networks, and therefore hard to interpret.",
         "Abstract; Conclusions (straightforward to convert into tables)",
         "no measurement",
         "a policy is a table of rules, without loss; and a person can read it: on CartPole it has at most "
         f"{_READABLE} rows, a page. With two actions a table has at least half as many rows as arms",
-        _readable,
-        lambda study, findings: (
-            "What fits a page are the smaller trees that `spaql simplify` finds; the paper has none."
-        ),
+        [_readable],
+        "What fits a page are the smaller trees that `spaql simplify` finds; the paper has none.",
     ),
     Claimed(
         "Yielding interpretable policies while being sample-efficient are the major advantages of SPAQL.",
         "Abstract",
         "figure only",
         f"the criterion of the claim before; and for SPAQL on CartPole, {_EARLIER}",
-        lambda study: [*_readable(study), *_early(["cartpole200"], ["spaql"], "trpo", study)],
+        [_readable, *_early(["cartpole200"], ["spaql"], "trpo")],
         _counts_differ,
         needs_trpo=True,
     ),
@@ -162,7 +160,7 @@ HEADLINES = (
         "Conclusions",
         "figure only",
         f"for SPAQL and SPAQL-TS against AQL on both problems, {_EARLIER}",
-        lambda study: list(_early(PROBLEMS, VARIANTS, "aql", study)),
+        _early(PROBLEMS, VARIANTS, "aql"),
         _counts_differ,
     ),
     Claimed(
@@ -173,7 +171,7 @@ HEADLINES = (
         "figure only",
         f"on both problems, {_EARLIER}. It saturates if the second half of the iterations adds less than "
         f"{_SATURATED:.0%} of the whole gain, with its 95 % interval",
-        lambda study: [*_early(PROBLEMS, ["spaql"], "trpo", study), *_saturates(study)],
+        [*_early(PROBLEMS, ["spaql"], "trpo"), _saturates],
         _counts_differ,
         needs_trpo=True,
     ),
@@ -183,7 +181,7 @@ HEADLINES = (
         "Conclusions",
         "figure only",
         f"for both on both problems, {_EARLIER}",
-        lambda study: list(_early(PROBLEMS, VARIANTS, "trpo", study)),
+        _early(PROBLEMS, VARIANTS, "trpo"),
         _counts_differ,
         needs_trpo=True,
     ),
@@ -194,7 +192,7 @@ HEADLINES = (
         "Pendulum: TRPO -177, SPAQL -836, SPAQL-TS -873",
         "on Pendulum, TRPO with as many training samples is better than SPAQL and SPAQL-TS, "
         f"{BOTH_MEASURES}: {BETTER}",
-        lambda study: _trpo_above("pendulum", study),
+        _trpo_above("pendulum"),
         needs_trpo=True,
     ),
     Claimed(
@@ -205,7 +203,7 @@ HEADLINES = (
         "of the way from random to TRPO: 43 and 40 % on Pendulum, 97 and 101 % on CartPole",
         "SPAQL and SPAQL-TS come further from a random policy towards TRPO on CartPole than on Pendulum, "
         f"{BOTH_MEASURES}: {BETTER}",
-        _of_the_way,
+        [_of_the_way],
         needs_trpo=True,
     ),
     Claimed(
@@ -213,14 +211,14 @@ HEADLINES = (
         "Conclusions",
         "no measurement",
         "needs an algorithm whose updates reach neighbours, which neither the paper nor this study has",
-        lambda study: [Finding("nothing", None)],
+        [lambda study: [Finding("nothing", None)]],
     ),
     Claimed(
         "Discretizing the action space seems to help in the Pendulum environment.",
         "Conclusions",
         "about 100",
         f"SPAQL and SPAQL-TS are better with five torques than with all, {BOTH_MEASURES}: {BETTER}",
-        lambda study: _finite(VARIANTS, study),
+        _finite(VARIANTS),
     ),
     Claimed(
         "However, the improvement is not enough to reach the reward levels of a method like TRPO, that deals "
@@ -228,7 +226,7 @@ HEADLINES = (
         "Conclusions",
         "TRPO -177",
         f"TRPO with all torques is better than SPAQL and SPAQL-TS with five, {BOTH_MEASURES}: {BETTER}",
-        lambda study: _trpo_above("pendulum5", study),
+        _trpo_above("pendulum5"),
         needs_trpo=True,
     ),
 )

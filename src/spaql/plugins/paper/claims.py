@@ -57,9 +57,10 @@ def _judged(claimed: Claimed, study: Study) -> Claim:
     head = claimed.claim, claimed.where, claimed.published, claimed.criterion
     if claimed.needs_trpo and not study.has_trpo:
         return Claim(*head, "TRPO was not run", "cannot tell", "`spaql paper --trpo` runs it.")
-    findings = claimed.find(study)
+    findings = [finding for part in claimed.parts for finding in part(study)]
     measured = "; ".join(f"{finding.text} [{_HELD[finding.holds]}]" for finding in findings)
-    return Claim(*head, measured, verdict(findings), claimed.why(study, findings))
+    why = claimed.why if isinstance(claimed.why, str) else claimed.why(study, findings)
+    return Claim(*head, measured, verdict(findings), why)
 
 
 _HELD = {True: "holds", False: "does not hold", None: "cannot tell"}

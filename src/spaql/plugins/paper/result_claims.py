@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -25,9 +25,19 @@ from spaql.plugins.paper.criteria import (
     small,
 )
 from spaql.plugins.paper.equal_samples import BATCH
-from spaql.plugins.paper.evidence import OTHER_TRPO, PROBLEMS, Claimed, Study
+from spaql.plugins.paper.evidence import (
+    OTHER_TRPO,
+    PLACES,
+    PROBLEMS,
+    Better,
+    Claimed,
+    Compared,
+    NotSignificant,
+    Published,
+    Study,
+)
 from spaql.plugins.paper.study import ALGORITHMS, SCALINGS, SOLVED, VARIANTS
-from spaql.plugins.paper.tables import PUBLISHED, PUBLISHED_SOLVED
+from spaql.plugins.paper.tables import PUBLISHED_SOLVED
 from spaql.plugins.sweeps.table import interval
 from spaql.stats import mean_ci95, welch
 
@@ -48,28 +58,6 @@ def _xi_matters_little(study: Study) -> list[Finding]:
     return [*found[:-1], Finding(f"{found[-1].text}; SPAQL less AQL {gap:,.0f}", found[-1].holds)]
 
 
-def _no_bonus_on_pendulum(study: Study) -> list[Finding]:
-    return [
-        better(
-            f"{NAMES[a]} with xi = 0 less with xi > 0",
-            study.short["pendulum", a, 0],
-            study.pooled("pendulum", a),
-        )
-        for a in VARIANTS
-    ]
-
-
-def _learn_early(study: Study) -> list[Finding]:
-    pooled = {a: study.pooled("pendulum", a) for a in ALGORITHMS}
-    random = study.lines["pendulum", "random"].fresh
-    return [
-        better("AQL less random", pooled["aql"], random),
-        better("SPAQL less random", pooled["spaql"], random),
-        better("SPAQL less AQL", pooled["spaql"], pooled["aql"]),
-        not_significant("SPAQL less SPAQL-TS", pooled["spaql"], pooled["spaql-ts"]),
-    ]
-
-
 def _reward_scaling(study: Study) -> list[Finding]:
     plain, scaled = (
         {a: study.pooled(problem, a) for a in ALGORITHMS} for problem in ("pendulum", "pendulum-scaled")
@@ -87,29 +75,10 @@ def _reward_scaling(study: Study) -> list[Finding]:
     return [*found, Finding(f"order reversed: {', '.join(turned) or 'no pair'}", not turned)]
 
 
-def _arms_of_aql(study: Study) -> list[Finding]:
-    found = _arms("pendulum", study)
+def _arms_ratio(study: Study) -> Iterator[Finding]:
     for a in VARIANTS:
         times = float(study.arms("pendulum", "aql").mean() / study.arms("pendulum", a).mean())
-        found.append(Finding(f"AQL over {NAMES[a]} {times:,.0f} times", 10**1.5 < times < 10**2.5))
-    return found
-
-
-def _arms(problem: str, study: Study) -> list[Finding]:
-    found = []
-    for a in ALGORITHMS:
-        published = PUBLISHED[problem, a][1]
-        assert published is not None
-        found.append(number(NAMES[a], study.arms(problem, a), published))
-    return found
-
-
-def _returns(problem: str, algorithms: Sequence[str], study: Study) -> list[Finding]:
-    return [
-        number(NAMES[a], study.measures(problem, a)[0], PUBLISHED[problem, a][0])
-        for a in algorithms
-        if (problem, a) in study.lines
-    ]
+        yield Finding(f"AQL over {NAMES[a]} {times:,.0f} times", 10**1.5 < times < 10**2.5)
 
 
 def _fresh_note(problem: str, algorithms: Sequence[str], study: Study) -> str:
@@ -118,44 +87,23 @@ def _fresh_note(problem: str, algorithms: Sequence[str], study: Study) -> str:
     return f"The paper's measure is biased upwards where it is the best evaluation. Fresh: {shown}."
 
 
-def _five_torques(study: Study) -> list[Finding]:
-    found = []
+def _five_torques(study: Study) -> Iterator[Finding]:
     for a in VARIANTS:
         test = welch(study.measures("pendulum5", a)[0], study.measures("pendulum", a)[0])
-        found.append(about(f"{NAMES[a]} by", 100.0, test.low, test.high))
-    return found
+        yield about(f"{NAMES[a]} by", 100.0, test.low, test.high)
 
 
-def _not_significant(problem: str, a: str, b: str, study: Study) -> list[Finding]:
-    pairs = zip(("seen", "fresh"), study.measures(problem, a), study.measures(problem, b), strict=True)
-    return [not_significant(f"{NAMES[a]} less {NAMES[b]}, {how},", x, y) for how, x, y in pairs]
-
-
-def _no_bonus_on_cartpole(study: Study) -> list[Finding]:
-    zero = {a: study.short["cartpole200", a, 0] for a in ALGORITHMS}
-    low = {a: study.short["cartpole200", a, 0.4] for a in ALGORITHMS}
-    random = study.lines["cartpole200", "random"].fresh
-    return [
-        better("random less AQL with 0", random, zero["aql"]),
-        not_significant("SPAQL with 0 less random", zero["spaql"], random),
-        better("SPAQL with 0.4 less with 0", low["spaql"], zero["spaql"]),
-        not_significant("SPAQL-TS with 0.4 less with 0", low["spaql-ts"], zero["spaql-ts"]),
-    ]
-
-
-def _aql_on_cartpole(study: Study) -> list[Finding]:
+def _aql_on_cartpole(study: Study) -> Iterator[Finding]:
     random = study.lines["cartpole200", "random"].fresh
     tests = {xi: welch(study.short["cartpole200", "aql", xi], random) for xi in SCALINGS if xi > 0}
     significant = [f"{xi:g}" for xi, test in tests.items() if test.p < 0.05]
     means = study.by_xi("cartpole200", "aql")
-    return [
-        not_significant("long runs: AQL less random", study.lines["cartpole200", "aql"].fresh, random),
-        Finding(
-            f"short runs: {means.min():.1f} to {means.max():.1f} over xi, random {random.mean():.1f}, "
-            f"significant difference with xi = {', '.join(significant) or 'none'}",
-            not significant,
-        ),
-    ]
+    yield not_significant("long runs: AQL less random", study.lines["cartpole200", "aql"].fresh, random)
+    yield Finding(
+        f"short runs: {means.min():.1f} to {means.max():.1f} over xi, random {random.mean():.1f}, "
+        f"significant difference with xi = {', '.join(significant) or 'none'}",
+        not significant,
+    )
 
 
 def _solved(study: Study) -> list[Finding]:
@@ -174,8 +122,8 @@ def _solved_fresh(study: Study, findings: Sequence[Finding]) -> str:
     return f"By fresh episodes, which chose nothing: {counts}."
 
 
-def _random_on_pendulum(study: Study) -> list[Finding]:
-    return [number("torques from [-2, 2] Nm", study.lines["pendulum", "random"].fresh, (-1340.43, 6.24))]
+def _random_on_pendulum(study: Study) -> Iterator[Finding]:
+    yield number("torques from [-2, 2] Nm", study.lines["pendulum", "random"].fresh, (-1340.43, 6.24))
 
 
 def _half_of_the_torques(study: Study, findings: Sequence[Finding]) -> str:
@@ -183,29 +131,22 @@ def _half_of_the_torques(study: Study, findings: Sequence[Finding]) -> str:
     return f"The authors' code draws random torques from [0, 2] Nm alone, which comes to {half} here."
 
 
-def _samples(study: Study) -> list[Finding]:
-    found = []
+def _samples(study: Study) -> Iterator[Finding]:
     for problem in PROBLEMS:
         runs = study.early[problem, "spaql"]
-        name = "Pendulum" if problem == "pendulum" else "CartPole"
         for how, steps in (("training samples", runs.samples.mean()), ("all steps", runs.all_steps.mean())):
-            found.append(Finding(f"{name}: {steps:,.0f} {how}", bool(abs(steps / 400_000 - 1) <= 0.05)))
-    return found
+            yield Finding(f"{PLACES[problem]}: {steps:,.0f} {how}", bool(abs(steps / 400_000 - 1) <= 0.05))
 
 
-def _trpo_catches_up(study: Study) -> list[Finding]:
-    found = []
+def _trpo_catches_up(study: Study) -> Iterator[Finding]:
     for problem in PROBLEMS:
         trpo = study.early[problem, "trpo"].by_samples.mean(0)
         for a in VARIANTS:
-            name = f"{'Pendulum' if problem == 'pendulum' else 'CartPole'}, {NAMES[a]}:"
             behind = np.flatnonzero(trpo >= study.early[problem, a].by_samples.mean(0))
-            if not behind.size:
-                found.append(Finding(f"{name} never", False))
-                continue
-            samples = BATCH * (int(behind[0]) + 1)
-            found.append(Finding(f"{name} at {samples:,}", 20_000 <= samples <= 80_000))
-    return found
+            samples = BATCH * (int(behind[0]) + 1) if behind.size else None
+            text = "never" if samples is None else f"at {samples:,}"
+            holds = samples is not None and 20_000 <= samples <= 80_000
+            yield Finding(f"{PLACES[problem]}, {NAMES[a]}: {text}", holds)
 
 
 BODY = (
@@ -214,14 +155,17 @@ BODY = (
         _PENDULUM,
         "figure only",
         f"the standard deviation of the mean return over the twelve xi above 0 is little: {SMALL}",
-        _xi_matters_little,
+        [_xi_matters_little],
     ),
     Claimed(
         "Pendulum: setting xi to 0 seems to be beneficial to both SPAQL and SPAQL-TS.",
         _PENDULUM,
         "figure only",
         f"each is better with xi = 0 than with all xi above 0 together: {BETTER}",
-        _no_bonus_on_pendulum,
+        [
+            Compared(better, f"{NAMES[a]} with xi = 0 less with xi > 0", ("pendulum", a, 0), ("pendulum", a))
+            for a in VARIANTS
+        ],
     ),
     Claimed(
         "Pendulum, after 100 iterations: both algorithms are learning, with SPAQL learning more than AQL. "
@@ -231,7 +175,12 @@ BODY = (
         "figure only",
         "over all xi above 0, AQL and SPAQL are better than random, and SPAQL than AQL: "
         f"{BETTER}; of the variants, {NOT_SIGNIFICANT}",
-        _learn_early,
+        [
+            Compared(better, "AQL less random", ("pendulum", "aql"), ("pendulum", "random")),
+            Compared(better, "SPAQL less random", ("pendulum", "spaql"), ("pendulum", "random")),
+            Compared(better, "SPAQL less AQL", ("pendulum", "spaql"), ("pendulum", "aql")),
+            Compared(not_significant, "SPAQL less SPAQL-TS", ("pendulum", "spaql"), ("pendulum", "spaql-ts")),
+        ],
     ),
     Claimed(
         "Pendulum: reward scaling does not greatly impact the results; the relative positions remain the "
@@ -240,23 +189,21 @@ BODY = (
         "figure only",
         f"the change of the mean raw return over all xi above 0 is not great: {SMALL}; and Welch's test "
         "orders no pair of algorithms the other way round",
-        _reward_scaling,
+        [_reward_scaling],
     ),
     Claimed(
         "Pendulum: both AQL and SPAQL distance themselves from the random policy.",
         _PENDULUM,
         "random -1340, AQL -1287, SPAQL -836",
         f"AQL and SPAQL are better than random torques from [-2, 2] Nm, {BOTH_MEASURES}: {BETTER}",
-        lambda study: [
-            f for a in ("aql", "spaql") for f in study.better(("pendulum", a), ("pendulum", "random"))
-        ],
+        [Better(("pendulum", a), ("pendulum", "random")) for a in ("aql", "spaql")],
     ),
     Claimed(
         "Pendulum: average cumulative reward at the end of training.",
         "Table, Pendulum",
         "AQL -1287.31 ± 5.79, SPAQL -835.99 ± 26.91, SPAQL-TS -873.40 ± 39.94",
         f"as the paper measures, {NUMBER}",
-        lambda study: _returns("pendulum", ALGORITHMS, study),
+        [Published("return", "pendulum", a) for a in ALGORITHMS],
         lambda study, findings: (
             f"{_fresh_note('pendulum', ALGORITHMS, study)} The paper ran Gym's Pendulum-v0, which clips "
             "the "
@@ -270,7 +217,7 @@ BODY = (
         _PENDULUM,
         "195,033 ± 576, 1,278 ± 169 and 1,083 ± 91",
         f"of each number of arms, {NUMBER}; and AQL has between 10^1.5 and 10^2.5 times as many",
-        _arms_of_aql,
+        [*(Published("arms", "pendulum", a) for a in ALGORITHMS), _arms_ratio],
     ),
     Claimed(
         "Pendulum: there is not enough evidence to support the claim that SPAQL is better than SPAQL-TS, and "
@@ -278,7 +225,7 @@ BODY = (
         _PENDULUM,
         "no significant difference at 5 %",
         f"{NOT_SIGNIFICANT}, {BOTH_MEASURES}",
-        lambda study: _not_significant("pendulum", "spaql", "spaql-ts", study),
+        [NotSignificant("pendulum", "spaql", "spaql-ts")],
     ),
     Claimed(
         "Pendulum with five torques: the cumulative reward achieved by SPAQL and SPAQL-TS at the end of "
@@ -287,7 +234,7 @@ BODY = (
         _PENDULUM,
         "about 100",
         f"of each increase, as the paper measures, {ABOUT}",
-        _five_torques,
+        [_five_torques],
     ),
     Claimed(
         "CartPole: when xi = 0, AQL performs worse than a random policy, and SPAQL as well as a random "
@@ -298,14 +245,34 @@ BODY = (
         f"random is better than AQL with xi = 0, and SPAQL better with 0.4 than with 0: {BETTER}; of SPAQL "
         "with "
         f"0 and random, and of SPAQL-TS with 0.4 and 0, {NOT_SIGNIFICANT}",
-        _no_bonus_on_cartpole,
+        [
+            Compared(better, "random less AQL with 0", ("cartpole200", "random"), ("cartpole200", "aql", 0)),
+            Compared(
+                not_significant,
+                "SPAQL with 0 less random",
+                ("cartpole200", "spaql", 0),
+                ("cartpole200", "random"),
+            ),
+            Compared(
+                better,
+                "SPAQL with 0.4 less with 0",
+                ("cartpole200", "spaql", 0.4),
+                ("cartpole200", "spaql", 0),
+            ),
+            Compared(
+                not_significant,
+                "SPAQL-TS with 0.4 less with 0",
+                ("cartpole200", "spaql-ts", 0.4),
+                ("cartpole200", "spaql-ts", 0),
+            ),
+        ],
     ),
     Claimed(
         "CartPole: the AQL policies are barely distinguishable from random ones, independently of xi.",
         _CARTPOLE,
         "22.40 ± 0.60 after 2,000 iterations, random 22.15 ± 0.64",
         f"of AQL and random, in the long runs and in the short ones with every xi above 0, {NOT_SIGNIFICANT}",
-        _aql_on_cartpole,
+        [_aql_on_cartpole],
     ),
     Claimed(
         "CartPole: the SPAQL and SPAQL-TS agents achieve average cumulative rewards of approximately 193 "
@@ -313,7 +280,7 @@ BODY = (
         f"{_CARTPOLE}; Table, CartPole",
         "192.57 ± 0.94 and 198.53 ± 1.55",
         f"as the paper measures, {NUMBER}",
-        lambda study: _returns("cartpole200", VARIANTS, study),
+        [Published("return", "cartpole200", a) for a in VARIANTS],
         lambda study, findings: _fresh_note("cartpole200", VARIANTS, study),
     ),
     Claimed(
@@ -323,7 +290,7 @@ BODY = (
         _CARTPOLE,
         "1, 17 and 14 of 20",
         f"of each number, counted as the paper measures, {SHARE}",
-        _solved,
+        [_solved],
         _solved_fresh,
     ),
     Claimed(
@@ -331,7 +298,7 @@ BODY = (
         _CARTPOLE,
         "p of the order of 1e-6 (Welch)",
         f"SPAQL-TS is better than SPAQL, {BOTH_MEASURES}: {BETTER}",
-        lambda study: list(study.better(("cartpole200", "spaql-ts"), ("cartpole200", "spaql"))),
+        [Better(("cartpole200", "spaql-ts"), ("cartpole200", "spaql"))],
     ),
     Claimed(
         "CartPole: SPAQL-TS agents end the training with around twice the number of arms of SPAQL, AQL "
@@ -340,14 +307,14 @@ BODY = (
         _CARTPOLE,
         "32,989 ± 187, 558 ± 55 and 1,290 ± 151",
         f"of each number of arms, {NUMBER}",
-        lambda study: _arms("cartpole200", study),
+        [Published("arms", "cartpole200", a) for a in ALGORITHMS],
     ),
     Claimed(
         "Pendulum: a random policy scores -1340.",
         "Table, Pendulum",
         "-1340.43 ± 6.24",
         NUMBER,
-        _random_on_pendulum,
+        [_random_on_pendulum],
         _half_of_the_torques,
     ),
     Claimed(
@@ -356,19 +323,16 @@ BODY = (
         "400,000",
         "SPAQL's samples are within 5 % of 400,000: training samples, and all steps, which include the "
         "evaluations that choose the agent",
-        _samples,
-        lambda study, findings: (
-            "Evaluation is not free: 20 or 100 episodes after each training episode decide which agent is "
-            "kept."
-        ),
+        [_samples],
+        "Evaluation is not free: 20 or 100 episodes after each training episode decide which agent is kept.",
     ),
     Claimed(
         "Pendulum: the TRPO agents continue learning until stabilizing the cumulative reward around -200.",
         f"{_TRPO}; Table, Pendulum",
         "-176.76 ± 15.79",
         f"as the paper measures, {NUMBER}",
-        lambda study: _returns("pendulum", ["trpo"], study),
-        lambda study, findings: OTHER_TRPO,
+        [Published("return", "pendulum", "trpo")],
+        OTHER_TRPO,
         needs_trpo=True,
     ),
     Claimed(
@@ -379,8 +343,8 @@ BODY = (
         "TRPO's mean return reaches that of SPAQL and of SPAQL-TS first after 20,000 to 80,000 training "
         "samples, "
         "within a factor of two",
-        _trpo_catches_up,
-        lambda study, findings: OTHER_TRPO,
+        [_trpo_catches_up],
+        OTHER_TRPO,
         needs_trpo=True,
     ),
     Claimed(
@@ -388,8 +352,8 @@ BODY = (
         _TRPO,
         "197.27 ± 3.17 and 198.53 ± 1.55",
         f"{NOT_SIGNIFICANT}, {BOTH_MEASURES}",
-        lambda study: _not_significant("cartpole200", "trpo", "spaql-ts", study),
-        lambda study, findings: OTHER_TRPO,
+        [NotSignificant("cartpole200", "trpo", "spaql-ts")],
+        OTHER_TRPO,
         needs_trpo=True,
     ),
 )
