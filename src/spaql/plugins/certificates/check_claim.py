@@ -19,9 +19,12 @@ from spaql.plugins.certificates.check_tape import require
 Floats = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]
 
-NEVER, REACHES, STAYS, TERMINATES, LASTS, CLOSED = (
-    *("never leaves", "reaches", "reaches and stays", "terminates", "lasts", "closed"),
-)
+NEVER = "never leaves"
+REACHES = "reaches"
+STAYS = "reaches and stays"
+TERMINATES = "terminates"
+LASTS = "lasts"
+CLOSED = "closed"
 _TAPE = ("code", "first", "second", "value", "branch", "outputs", "flags", "tables")
 _TREE = ("feature", "threshold", "left", "right", "leaf", "sums", "gain", "offset", "low", "high")
 _LOOP = {

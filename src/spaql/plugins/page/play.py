@@ -53,7 +53,8 @@ _DRAWN = {
     "BallAndBeam-v0": "ball-and-beam",
 }
 """Plants of spaql that are drawn as what they are; all others as bars, one for each number of the state."""
-_SCRIPT, STYLE = (Path(__file__).with_name(name) for name in ("play.js", "play.css"))
+_SCRIPT = Path(__file__).with_name("play.js")
+STYLE = Path(__file__).with_name("play.css")
 
 
 @dataclass(frozen=True, eq=False)

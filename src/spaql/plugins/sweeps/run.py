@@ -80,12 +80,12 @@ class Run:
         object.__setattr__(self, "settings", plain)
         if self.named is None:
             object.__setattr__(self, "named", tuple(self.settings))
-        given = [name for name in BUDGETS if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise SettingError(f"A run has one budget: give either {' or '.join(given)}.")
-        if not given:
+        budgets = [name for name in BUDGETS if getattr(self, name) is not None]
+        if len(budgets) > 1:
+            raise SettingError(f"A run has one budget: give either {' or '.join(budgets)}.")
+        if not budgets:
             object.__setattr__(self, "iterations", _ITERATIONS)
-        budget = given[0] if given else BUDGETS[0]
+        budget = budgets[0] if budgets else BUDGETS[0]
         if unknown := set(self.named or ()) - {*self.settings, budget}:
             raise SettingError(f"The id of a run spells its settings, and {', '.join(unknown)} is not one.")
         # A controller derived from a plant's equations needs no interaction.
@@ -137,11 +137,11 @@ def _plain(name: str, value: Any) -> Any:
     return value
 
 
-def _points(given: Any) -> tuple[int, ...]:
+def _points(counts: Any) -> tuple[int, ...]:
     """Return sorted numbers of interactions."""
-    if not isinstance(given := plain(given), list | tuple):
-        raise SettingError(f"evaluate_at is {given!r}, and must be a list of numbers of interactions.")
-    return tuple(sorted({whole_number("One of evaluate_at", at, least=0) for at in given}))
+    if not isinstance(counts := plain(counts), list | tuple):
+        raise SettingError(f"evaluate_at is {counts!r}, and must be a list of numbers of interactions.")
+    return tuple(sorted({whole_number("One of evaluate_at", at, least=0) for at in counts}))
 
 
 def _shown(value: Any) -> str:

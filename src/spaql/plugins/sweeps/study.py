@@ -152,9 +152,9 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
 
 def check(runs: Sequence[Run]) -> None:
     """Refuse different runs with the same id, and unknown names."""
-    seen: dict[str, Run] = {}
+    by_id: dict[str, Run] = {}
     for run in runs:
-        if seen.setdefault(run.id, run) != run:
+        if by_id.setdefault(run.id, run) != run:
             raise SettingError(
                 f"Two different runs are called {run.id}: what differs between runs must be a setting in "
                 "the grid, or go into a study of its own."
@@ -190,13 +190,13 @@ def _check_shape(content: Mapping[str, Any], varied: Any, entries: Any) -> None:
 
 
 def _seeds(seeds: int | Iterable[int]) -> Sequence[int]:
-    given = plain(seeds)
-    if isinstance(given, list | tuple | range):
-        return [whole_number("One of the seeds", seed, least=0) for seed in given]
-    if type(given) is not int or given < 1:
+    numbers = plain(seeds)
+    if isinstance(numbers, list | tuple | range):
+        return [whole_number("One of the seeds", seed, least=0) for seed in numbers]
+    if type(numbers) is not int or numbers < 1:
         raise SettingError(
-            f"seeds is {given!r}, and must be how many, such as 20, or a list of which, such as [0, 5]."
+            f"seeds is {numbers!r}, and must be how many, such as 20, or a list of which, such as [0, 5]."
         )
-    if given > _MOST_RUNS:
-        raise SettingError(f"seeds is {given}, and a study has {_MOST_RUNS:,} runs at most.")
-    return range(given)
+    if numbers > _MOST_RUNS:
+        raise SettingError(f"seeds is {numbers}, and a study has {_MOST_RUNS:,} runs at most.")
+    return range(numbers)

@@ -78,8 +78,10 @@ def mlflow(
     from mlflow.entities import Metric, Param
 
     client = MlflowClient(tracking_uri=tracking_uri)
-    found = client.get_experiment_by_name(experiment)
-    home = client.create_experiment(experiment) if found is None else found.experiment_id
+    known_experiment = client.get_experiment_by_name(experiment)
+    home = (
+        client.create_experiment(experiment) if known_experiment is None else known_experiment.experiment_id
+    )
     run_id = client.create_run(home, run_name=run).info.run_id
     known: dict[str, str] = {}
 
