@@ -10,8 +10,9 @@ if its columns should not be called after the folder.
 from collections import Counter
 from pathlib import Path
 
-from spaql.studies.paper.claims import read_claims, side_by_side
 from studies import parser, show
+
+from spaql.plugins.paper.claims import read_claims, side_by_side
 
 
 def main() -> None:

@@ -43,18 +43,20 @@ import numpy as np
 from click.testing import CliRunner
 from fuzz_certificates import forge, grow_certificates, use_certificate
 from mutants import HEAD, mutant_of, mutate_text, with_hash
+from studies import parser
 
 import spaql
 from spaql import archive
 from spaql.agents import agent, design, history, problem_file
 from spaql.algorithms.plantree import replay_memory
 from spaql.cli import main as command_line
-from spaql.cli.results import summarise
 from spaql.controllers import file as controller_file
-from spaql.experiments import RunStore, read_study, results
 from spaql.plants import PlantModel, plant_file, simulator, text
+from spaql.plugins.sweeps.results_command import summarise
+from spaql.plugins.sweeps.store import RunStore
+from spaql.plugins.sweeps.study import read_study
+from spaql.plugins.sweeps.table import results
 from spaql.spaces import describe
-from studies import parser
 
 FORBIDDEN = (
     *("exec", "compile", "import", "ctypes.", "subprocess.", "os.system", "os.exec", "os.fork", "os.spawn"),

@@ -14,10 +14,11 @@ from mutants import NUMBERS, mutate_array, mutate_inside, with_hash
 import spaql
 from spaql import archive
 from spaql.controllers import Controller, Laws
-from spaql.verify import Statement, check_loop
-from spaql.verify.certificate import save_certificate
-from spaql.verify.check import confirmed, load_certificate
-from spaql.verify.check_claim import FIELDS, Claim
+from spaql.plugins.certificates import check_loop
+from spaql.plugins.certificates.certificate import save_certificate
+from spaql.plugins.certificates.check import confirmed, load_certificate
+from spaql.plugins.certificates.check_claim import FIELDS, Claim
+from spaql.verify import Statement
 from spaql.verify.run import searched
 
 _WORK = 3_000

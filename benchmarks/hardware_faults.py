@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from spaql.problems.hardware.protocol import encoded
+from spaql.plugins.hardware.protocol import encoded
 from studies import TESTS, Row, column, groups, parser, run, show
 
 sys.path.append(TESTS)
@@ -27,7 +27,7 @@ from scripted_board import Scripted
 
 PLAYER = """
 import sys
-from spaql.problems.hardware import Hardware
+from spaql.plugins.hardware import Hardware
 
 plant = Hardware(sys.argv[1], observations={"x": (-20, 20), "v": (-20, 20)}, actions={"u": (-12, 12)},
                  sample_time=float(sys.argv[2]), safe_action=0.0, horizon=1000, most_misses=2)

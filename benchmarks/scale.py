@@ -17,10 +17,10 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
 import numpy as np
+from studies import Row, parser, show
 
 import spaql
-from spaql.experiments import RunStore
-from studies import Row, parser, show
+from spaql.plugins.sweeps.store import RunStore
 
 
 def cpu_seconds(work: Callable[[], Any]) -> float:

@@ -28,8 +28,9 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-import spaql
 from studies import TESTS, Row, groups, parser, run, show
+
+import spaql
 
 ROOT = Path(__file__).parents[1]
 TESTED = (
@@ -38,7 +39,7 @@ TESTED = (
     "tests/verify/test_trace.py",
 )
 OF_WHOLE_PROOFS = (
-    "tests/verify/test_certificate.py::test_what_is_not_left_in_some_steps_is_confirmed",
+    "tests/plugins/certificates/test_certificate.py::test_what_is_not_left_in_some_steps_is_confirmed",
     "tests/verify/test_verify.py::test_states_that_are_not_left_in_some_steps",
 )
 """The tests of searches and of the checker."""
@@ -282,7 +283,7 @@ FAULTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "kernels/verify/search.py": {
         "(time >= 0 or age + 1 >= rules.limit)": "(time >= 0 or age + 2 >= rules.limit)",
     },
-    "verify/check_cells.py": {
+    "plugins/certificates/check_cells.py": {
         "done |= age >= self._claim.limit": "done |= age + 1 >= self._claim.limit",
         "if kind in (NEVER, REACHES, STAYS):": "if True:",
     },

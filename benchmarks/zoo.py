@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from studies import parser
+
 import spaql
 from spaql import zoo
 from spaql.classical import tune
@@ -28,11 +30,10 @@ from spaql.export.languages.c import C
 from spaql.export.machine import machine_of
 from spaql.export.machines.timing import timing_of
 from spaql.formatting import number, places, with_interval
-from spaql.studies.baselines import CLASSICAL
-from spaql.studies.baselines.classical import ClassicalPolicy
+from spaql.plugins.compare.baselines import CLASSICAL
+from spaql.plugins.compare.baselines.classical import ClassicalPolicy
 from spaql.tables import markdown
 from spaql.zoo.entries import CONTROLLERS, ENTRIES, entry_from
-from studies import parser
 
 ROOT = Path(__file__).parents[1]
 FILES = ROOT / "src" / "spaql" / "zoo"

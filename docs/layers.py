@@ -6,10 +6,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "docs" / "pictures" / "layers.svg"
 CONTENTS = {
+    "plugins": "what the core can do without",
     "cli": "one file per command",
-    "studies": "the paper, the comparison, baselines",
     "figures": "compute a record, then draw it",
-    "experiments": "runs, sweeps, store, executors, results",
     "checks": "checks of your environment or algorithm",
     "zoo": "trained controllers that ship",
     "evaluation": "fresh episodes, stress tests, robustness",
@@ -27,8 +26,9 @@ CONTENTS = {
     "spaces": "raw units to cube",
     "stats": "intervals, tests",
     "archive": "agent files",
+    "leases": "who works in a folder",
     "tables": "Markdown, CSV, HTML",
-    "workers": "processes, Ray",
+    "workers": "processes",
     "kernels": "Numba functions over arrays: partition, plantree, trees",
     "entry_points": "what packages declare",
     "values": "validates numbers that a caller passes",

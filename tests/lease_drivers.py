@@ -5,9 +5,9 @@ import multiprocessing
 import time
 from pathlib import Path
 
-from spaql import grid
-from spaql.experiments import RunStore, leases
-from spaql.experiments.leases import Driver
+from spaql import grid, leases
+from spaql.leases import Driver
+from spaql.plugins.sweeps.store import RunStore
 
 
 def take_and_tidy(root: str, rounds: int) -> None:

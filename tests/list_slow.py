@@ -20,11 +20,11 @@ DAILY = (
     "tests/algorithms/treesearch/test_ladder.py::test_the_chosen_controller_has_an_integral_and_rests_at_the_set_point",
     "tests/cli/test_shell.py::test_stdout_is_one_json_document",
     "tests/cli/test_stress_command.py::test_the_report_has_all_parts",
-    "tests/figures/test_play.py::test_the_plant_runs_as_in_python[MountainCarContinuous-v0]",
-    "tests/studies/paper/test_reproduction.py::test_a_small_study[pendulum5-spaql-ts--1150--200]",
+    "tests/plugins/page/test_play.py::test_the_plant_runs_as_in_python[MountainCarContinuous-v0]",
+    "tests/plugins/paper/test_reproduction.py::test_a_small_study[pendulum5-spaql-ts--1150--200]",
     "tests/test_docs.py::test_python_blocks_run_in_order[README.md]",
     "tests/test_docs.py::test_the_first_minute",
-    "tests/verify/test_certificate.py::test_what_is_never_left_is_confirmed",
+    "tests/plugins/certificates/test_certificate.py::test_what_is_never_left_is_confirmed",
 )
 """Run by day however long they take: they stand for whole commands, or others share their fixtures."""
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from spaql.problems.hardware.protocol import decoded, encoded
+from spaql.plugins.hardware.protocol import decoded, encoded
 
 
 class Scripted:

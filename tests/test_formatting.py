@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import spaql
 from spaql.cli import main
-from spaql.experiments.table import interval, number_cell
 from spaql.formatting import number, places, range_text, with_interval
+from spaql.plugins.sweeps.table import interval, number_cell
 from spaql.simulate import Evaluation
 
 SAME = [

@@ -8,8 +8,8 @@ import pytest
 
 import spaql
 from spaql import zoo
+from spaql.plugins.compare.study import PROBLEMS
 from spaql.registration import HORIZONS
-from spaql.studies.compare.study import PROBLEMS
 from spaql.zoo.entries import entry_from
 
 ROOT = Path(__file__).parents[1]

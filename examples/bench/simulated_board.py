@@ -22,9 +22,9 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from spaql.errors import SettingError
-from spaql.problems.hardware import protocol
-from spaql.problems.hardware.declaration import Range
-from spaql.problems.hardware.protocol import as_sent, decoded, encoded
+from spaql.plugins.hardware import protocol
+from spaql.plugins.hardware.declaration import Range
+from spaql.plugins.hardware.protocol import as_sent, decoded, encoded
 from spaql.problems.meaning import meaning_of
 from spaql.values import real_number, whole_number
 

@@ -14,16 +14,15 @@ if TYPE_CHECKING:
         classical,
         controllers,
         evaluation,
-        experiments,
         export,
         figures,
         partition,
         plants,
+        plugins,
         problems,
         simulate,
         spaces,
         stats,
-        studies,
         zoo,
     )
     from spaql.agents import (
@@ -53,10 +52,13 @@ if TYPE_CHECKING:
         UnsupportedSpaceError,
     )
     from spaql.evaluation import Evaluation, evaluate
-    from spaql.experiments import Results, Run, Summary, grid, read_study, results, sweep
     from spaql.partition import Partition
+    from spaql.plugins.hardware import Hardware
+    from spaql.plugins.sweeps.run import Run
+    from spaql.plugins.sweeps.study import grid, read_study
+    from spaql.plugins.sweeps.sweeps import Summary, sweep
+    from spaql.plugins.sweeps.table import Results, results
     from spaql.problems import Dynamics, Problem, make_problem
-    from spaql.problems.hardware import Hardware
     from spaql.verify import verify
 
 __all__ = [
@@ -104,7 +106,6 @@ __all__ = [
     "distil",
     "evaluate",
     "evaluation",
-    "experiments",
     "export",
     "figures",
     "fit",
@@ -113,13 +114,13 @@ __all__ = [
     "make_problem",
     "partition",
     "plants",
+    "plugins",
     "problems",
     "read_study",
     "results",
     "simulate",
     "spaces",
     "stats",
-    "studies",
     "sweep",
     "verify",
     "zoo",
@@ -153,10 +154,13 @@ _HOMES = {
         "UnsupportedSpaceError",
     ),
     "spaql.evaluation": ("Evaluation", "evaluate"),
-    "spaql.experiments": ("Results", "Run", "Summary", "grid", "read_study", "results", "sweep"),
+    "spaql.plugins.sweeps.run": ("Run",),
+    "spaql.plugins.sweeps.study": ("grid", "read_study"),
+    "spaql.plugins.sweeps.sweeps": ("Summary", "sweep"),
+    "spaql.plugins.sweeps.table": ("Results", "results"),
     "spaql.partition": ("Partition",),
     "spaql.problems": ("Dynamics", "Problem", "make_problem"),
-    "spaql.problems.hardware": ("Hardware",),
+    "spaql.plugins.hardware": ("Hardware",),
 }
 _MODULES = {
     "agents",
@@ -165,16 +169,15 @@ _MODULES = {
     "classical",
     "controllers",
     "evaluation",
-    "experiments",
     "export",
     "figures",
     "partition",
     "plants",
+    "plugins",
     "problems",
     "simulate",
     "spaces",
     "stats",
-    "studies",
     "verify",
     "zoo",
 }
@@ -190,7 +193,14 @@ def __getattr__(name: str) -> Any:
         value: Any = import_module("importlib.metadata").version("spaql")
     elif name in _MODULES or name in _HOME_OF:
         home = _HOME_OF.get(name, f"spaql.{name}")
-        module = import_module(home)
+        try:
+            module = import_module(home)
+        except ModuleNotFoundError as error:
+            if not home.startswith("spaql.plugins.") or not f"{home}.".startswith(f"{error.name}."):
+                raise
+            raise AttributeError(
+                f"spaql.{name} needs the plugin {error.name}, which is not installed."
+            ) from None
         value = module if name in _MODULES else getattr(module, name)
         if home in _READ_FILES:
             import_module("spaql.agents")

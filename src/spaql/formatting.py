@@ -3,7 +3,6 @@
 import math
 import signal
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 _NEGLIGIBLE = 1e-6
 """An interval below this share of its mean counts as rounding: all values are equal."""
@@ -149,8 +148,11 @@ def range_text(low: float, high: float, *, wider: bool) -> str:
     >>> range_text(0.1, math.inf, wider=True), range_text(1.00041, 1.00042, wider=False)
     ('0.1 to inf', '1.00041 to 1.00042')
     """
+    from decimal import ROUND_CEILING, ROUND_FLOOR, Context  # the help, which imports this, need not wait
+
     for digits in range(4, 18):
-        down, up = (Context(digits, rounding) for rounding in (ROUND_FLOOR, ROUND_CEILING))
+        down = Context(digits, ROUND_FLOOR)
+        up = Context(digits, ROUND_CEILING)
         first = float((down if wider else up).create_decimal(repr(float(low))))
         last = float((up if wider else down).create_decimal(repr(float(high))))
         if first <= last and (wider or first < last or low == high):

@@ -13,7 +13,6 @@ import keyword
 import re
 from collections.abc import Sequence
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 C = """
     asm auto bool break case char const continue default do double else enum extern false float for goto if
@@ -158,6 +157,8 @@ def in_xml(text: str) -> str:
     >>> in_xml("a & b")
     '"a &amp; b"'
     """
+    from xml.sax.saxutils import quoteattr  # which imports urllib, and takes longer than all of the help
+
     return quoteattr(printable(text))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import MappingProxyType, ModuleType
@@ -57,8 +56,11 @@ def register_plants() -> None:
         sys.meta_path.insert(0, _GymnasiumImport())
 
 
-class _GymnasiumImport(MetaPathFinder):
-    """Registers the plants once Gymnasium has been imported, and does nothing else."""
+class _GymnasiumImport:
+    """A finder of modules that registers the plants once Gymnasium has been imported.
+
+    It is no subclass of `MetaPathFinder`, whose module takes long to import.
+    """
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None

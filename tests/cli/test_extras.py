@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 import spaql
 from spaql.cli import main
-from spaql.cli.paper import _text
-from spaql.experiments.execute import Outcome
-from spaql.experiments.progress import SweepProgress
-from spaql.studies.paper.claims import Claim
+from spaql.plugins.paper.claims import Claim
+from spaql.plugins.paper.command import _text
+from spaql.plugins.sweeps.execute import Outcome
+from spaql.plugins.sweeps.progress import SweepProgress
 
 
 @pytest.mark.parametrize(

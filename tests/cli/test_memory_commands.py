@@ -11,7 +11,9 @@ import spaql
 from spaql.cli import main
 from spaql.controllers import Angle, Controller, FilteredDerivative
 from spaql.evaluation.moment import moment_of
-from spaql.figures import card, compute_map, policy_card
+from spaql.figures import compute_map
+from spaql.plugins.page import card
+from spaql.plugins.page.card import policy_card
 
 
 @pytest.fixture(scope="module")

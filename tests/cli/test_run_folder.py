@@ -14,7 +14,7 @@ import pytest
 
 import spaql
 from spaql.archive import write_together
-from spaql.experiments.leases import held
+from spaql.leases import held
 
 TRAIN = (
     sys.executable,
@@ -95,14 +95,14 @@ def test_a_holder_that_cannot_be_looked_up_counts_as_dead_when_its_process_is_go
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on macOS, where there is no /proc."""
-    monkeypatch.setattr("spaql.experiments.leases._started", lambda pid: None)
+    monkeypatch.setattr("spaql.leases._started", lambda pid: None)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     monkeypatch.setattr(os, "getpid", lambda: gone.pid)
     dead = held(tmp_path / "run")
     dead.__enter__()  # and never leaves
     monkeypatch.undo()
-    monkeypatch.setattr("spaql.experiments.leases._started", lambda pid: None)
+    monkeypatch.setattr("spaql.leases._started", lambda pid: None)
     run = tmp_path / "run"
     refused = pytest.raises(spaql.SettingError, match=f"in use by process {os.getpid()} on")
     with held(run), refused, held(run):

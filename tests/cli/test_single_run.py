@@ -69,7 +69,7 @@ def test_a_changed_plant_that_was_tried_once() -> None:
 def test_a_card_of_one_episode(folder: Path) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("scipy")
-    from spaql.figures import policy_card
+    from spaql.plugins.page.card import policy_card
 
     file = folder / "one.spaql"
     page = policy_card(file, spaql.load(file), episodes=1, starts=8)

@@ -176,7 +176,7 @@ def test_the_counterexample_is_played_and_drawn(run: str, tmp_path: Path) -> Non
 
 
 def test_the_card_shows_the_last_verdict_of_this_controller_only(run: str, tmp_path: Path) -> None:
-    from spaql.figures import policy_card
+    from spaql.plugins.page.card import policy_card
     from spaql.verify.stored import load_verdict
 
     file = tmp_path / "copy.spaql"

@@ -189,7 +189,10 @@ def test_the_help_lists_it_and_shells_complete_it(installed: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("absent", "Cannot load absent (no_such_module:Target) of the package broken-targets: No module"),
+        (
+            "absent",
+            "absent needs the plugin no_such_module of the package broken-targets, which is not installed.",
+        ),
         ("abstract", "abstract (broken_targets:Unfinished) of the package broken-targets cannot be made:"),
         ("number", "number (broken_targets:NUMBER) of the package broken-targets is not a subclass of"),
         ("abstr", "There is no export target 'abstr': did you mean abstract?"),

@@ -11,8 +11,8 @@ from gymnasium.spaces import Box
 
 from memory_targets import MANUAL, TARGETS
 from spaql.controllers import Controller, Error, FilteredDerivative, Integral
-from spaql.export.fmu.target import Fmu
 from spaql.export.machine import machine_of
+from spaql.plugins.fmu.target import Fmu
 
 EVERY = {**TARGETS, "fmu": Fmu(), "st compiled": TARGETS["st"]}
 OPERATED = (*sorted(MANUAL), "st compiled")

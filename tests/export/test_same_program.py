@@ -9,8 +9,8 @@ import spaql
 from spaql import Controller
 from spaql.cli import main
 from spaql.controllers import Laws
-from spaql.verify.certificate import check_of_run, save_certificate
-from spaql.verify.check import check_certificate
+from spaql.plugins.certificates.certificate import check_of_run, save_certificate
+from spaql.plugins.certificates.check import check_certificate
 
 
 def start(rng):

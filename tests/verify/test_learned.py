@@ -65,7 +65,7 @@ def test_the_command_stores_a_verdict_that_says_so(agent: spaql.PlanTree, tmp_pa
     assert json.loads(done.stdout)["learned"] is True
     assert "learned plant" in picture.read_text()
     assert "not the real one" in picture.read_text().replace("\n", " ")
-    from spaql.figures import policy_card
+    from spaql.plugins.page.card import policy_card
 
     page = policy_card(tmp_path / "a.spaql", agent, episodes=2)
     assert "about the learned plant, not the real one" in page

@@ -11,10 +11,10 @@ from gymnasium.spaces import Box
 import spaql
 from spaql.controllers import Controller, Error, Integral, Laws, Square
 from spaql.errors import SettingError
+from spaql.plugins.certificates.certificate import save_certificate
+from spaql.plugins.certificates.check import check_certificate
 from spaql.problems.classic import find_dynamics
 from spaql.verify import Statement
-from spaql.verify.certificate import save_certificate
-from spaql.verify.check import check_certificate
 from spaql.verify.replay import played
 from verify_programs import controller_for, one_cut
 

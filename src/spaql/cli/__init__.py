@@ -31,12 +31,6 @@ _SECTIONS = {
     "Use it": {
         "export": "Write a learned policy as C, ONNX and more, checked to be equal.",
     },
-    "Study": {
-        "sweep": "Execute the runs of a study, here or on a Ray cluster.",
-        "results": "Summarise the runs of a study, and export them as a table.",
-        "paper": "Reproduce the paper: its studies, tables, figures, and a report.",
-        "compare": "Set returns and interactions beside those of other algorithms.",
-    },
     "Help": {
         "check": "Try whether an environment or an algorithm keeps its promises.",
         "warm-up": "Compile now what would be compiled in the first training.",

@@ -12,12 +12,10 @@ from click.shell_completion import CompletionItem
 
 from spaql.cli.report import read_numbers, say
 from spaql.errors import ChangedPlantWarning, SettingError, nearest
-from spaql.languages import on_terminal
 
 if TYPE_CHECKING:
     from spaql.agents import Agent, Design
     from spaql.controllers import Controller
-    from spaql.experiments import Summary
 
 
 def existing_run(run: Path) -> Path:
@@ -113,20 +111,7 @@ def constraint_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return hard(soft(command))
 
 
-workers_option = click.option(
-    "--workers", type=int, help="processes on this machine  [default: one for every core]"
-)
-ray_option = click.option("--ray", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, auto, or local")
 quiet_option = click.option("--quiet", is_flag=True, help="show no progress")
-
-
-def refuse_failed(summary: Summary) -> None:
-    """End the command with the first of the errors if runs of a study failed."""
-    if summary.failed:
-        run_id, error = next(iter(summary.failed.items()))
-        raise click.ClickException(
-            on_terminal(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
-        )
 
 
 def read(run: Path) -> Agent | Design:
@@ -151,11 +136,12 @@ def _read(run: Path) -> tuple[Agent | Design, list[str]]:
 def read_to_play(run: Path) -> Agent | Design:
     """Return an agent or controller to be run, after importing the module that its environment names."""
     from spaql.problems import check_environment
-    from spaql.problems.sources import FMU
+    from spaql.problems.registry import declared_plant
 
     source, _ = _read(run)
-    if source.problem.env not in (None, FMU) and ":" in source.problem.env:  # an FMU has no equations
-        check_environment(source.problem.env)
+    env = source.problem.env
+    if env is not None and ":" in env and declared_plant(env) is None:  # which has no equations
+        check_environment(env)
     return read(run)
 
 

@@ -43,9 +43,9 @@ def check(subject: str, horizon: int | None, config: dict[str, Any] | None) -> R
     """
     from spaql.agents import Agent
     from spaql.checks import check_agent, check_problem
-    from spaql.problems.registry import is_fmu
+    from spaql.problems.registry import plant_of_file
 
-    if Path(subject).exists() and not is_fmu(subject):
+    if Path(subject).exists() and plant_of_file(subject) is None:
         if config is not None:
             raise SettingError("A run holds the options of its environment: leave out --config.")
         agent = read_to_play(Path(subject))

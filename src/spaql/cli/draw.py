@@ -18,6 +18,7 @@ from spaql.cli.arguments import (
     read_to_play,
 )
 from spaql.cli.report import Report, reports
+from spaql.entry_points import declared_names, find_declared, load_declared
 from spaql.errors import SettingError, require
 from spaql.formatting import counted
 
@@ -42,8 +43,9 @@ KINDS = (
     "counterexample",
 )
 """Pictures of a policy."""
-STUDY_KINDS = ("curves", "scores", "profile")
-"""Pictures of the finished runs of a study."""
+_FIGURES = "spaql.figures"
+STUDY_KINDS = tuple(declared_names(_FIGURES))
+"""Pictures of the finished runs of a study, which packages declare (see `spaql.figures.drawing.FIGURES`)."""
 Along = tuple[str | int, tuple[float, float] | None]
 
 
@@ -225,15 +227,16 @@ def _drawn(record: Record, kind: str, out: Path | None) -> Report:
 def _of_study(study: Path, kind: str) -> Record:
     """Return the record of a study; a single run is refused."""
     from spaql.agents.agent_file import MODEL_FILE
-    from spaql.figures import compute_learning_curves, compute_profile, compute_scores
 
     if study.is_file() or (study / MODEL_FILE).exists():
         raise SettingError(
             f"{study} is a single run, and {kind} is drawn of a study: give a folder that `spaql sweep` has "
             f"left, or draw one of {', '.join(KINDS)}."
         )
-    compute = {"curves": compute_learning_curves, "scores": compute_scores, "profile": compute_profile}
-    return compute[kind](study)
+    entry = find_declared(_FIGURES, kind)
+    assert entry is not None
+    record: Record = load_declared(entry)(study)
+    return record
 
 
 def _check_kind(agent: Agent | Design, kind: str) -> None:

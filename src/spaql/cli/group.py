@@ -7,21 +7,31 @@ import math
 import os
 import sys
 import warnings
+from functools import cached_property
 from importlib import import_module
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from spaql.cli.report import say
 from spaql.cli.sudden_end import explain_sudden_end
-from spaql.errors import SpaqlError, SpaqlWarning, nearest
+from spaql.errors import SettingError, SpaqlError, SpaqlWarning, nearest
 from spaql.languages import on_terminal
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 """Exit codes besides 0 and click's 2; the last two are 128 plus the signal's number, as in a shell."""
 
+GROUP = "spaql.commands"
+"""The entry points by which a package declares commands, each a `click.Command`, under their names."""
 _METAVARS = {"integer": "N", "float": "X"}
 """Short metavars for numbers, which leave the help more room."""
+
+
+_SUMMARY = 200
+"""Characters of the summary of a plugin's command in the help, at most."""
 
 
 class _WholeNumber(click.types.IntParamType):
@@ -61,16 +71,27 @@ class LazyGroup(click.Group):
             explain_sudden_end()
         return super().main(*args, **kwargs)
 
+    @cached_property
+    def _plugins(self) -> dict[str, EntryPoint]:
+        """The commands that installed packages declare, by name; they are read once, when first needed."""
+        from spaql.entry_points import declared  # imports much that most commands do not need
+
+        return {entry.name: entry for entry in declared(GROUP) if entry.name not in self._names}
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order of the help."""
-        return self._names
+        return [*self._names, *self._plugins]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return a command, loading its module."""
-        if name not in self._names:
+        command: click.Command
+        if name in self._names:
+            file = name.replace("-", "_")
+            command = getattr(import_module(f"spaql.cli.{file}"), file)
+        elif name in self._plugins:
+            command = _of_plugin(self._plugins[name])
+        else:
             return None
-        file = name.replace("-", "_")
-        command: click.Command = getattr(import_module(f"spaql.cli.{file}"), file)
         _prepare(command, name)
         return command
 
@@ -78,14 +99,18 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the requested command, or fail with the one probably meant."""
-        if args[0] not in self._names and not args[0].startswith("-"):
-            ctx.fail(f"There is no command {args[0]!r}: {nearest(args[0], self._names)}")
+        name = args[0]
+        if not name.startswith("-") and name not in self._names and name not in self._plugins:
+            ctx.fail(f"There is no command {name!r}: {nearest(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands of each section with their summaries."""
-        width = max(map(len, self._names))
-        for section, commands in self._sections.items():
+        """Write the commands of each section with their summaries, then those of plugins."""
+        width = max(map(len, self.list_commands(ctx)))
+        loaded = {name: _of_plugin(entry) for name, entry in self._plugins.items()}
+        summaries = {name: command.get_short_help_str(_SUMMARY) for name, command in loaded.items()}
+        sections = self._sections | ({"Plugins": summaries} if summaries else {})
+        for section, commands in sections.items():
             with formatter.section(section):
                 formatter.write_dl([(f"{name:{width}}", does) for name, does in commands.items()])
 
@@ -110,6 +135,35 @@ class LazyGroup(click.Group):
         except OSError as error:
             where = f": {error.filename}" if error.filename else ""
             raise click.ClickException(on_terminal(f"{error.strerror or error}{where}")) from error
+
+
+def _of_plugin(entry: EntryPoint) -> click.Command:
+    """Return a command that a package declares; one that cannot be loaded says so when it is run."""
+    from spaql.entry_points import load_declared, origin_of
+
+    try:
+        command = load_declared(entry)
+        if not isinstance(command, click.Command):
+            raise SettingError(f"{origin_of(entry)} is not a click.Command.")
+    except SettingError as error:
+        return _Unloadable(entry.name, error)
+    return command
+
+
+class _Unloadable(click.Command):
+    """A command of a plugin that cannot be loaded, which takes any arguments and fails with the reason."""
+
+    def __init__(self, name: str, error: SettingError) -> None:
+        super().__init__(name, short_help=str(error), add_help_option=False)
+        self._error = error
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take any arguments."""
+        return []
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Fail."""
+        raise self._error
 
 
 def _show_warning(

@@ -87,11 +87,12 @@ def show(
 
 def _card(run: Path, card: Path, stressed: bool) -> Report:
     from spaql.archive import write_atomically
-    from spaql.figures import policy_card
+    from spaql.entry_points import load_hook
 
     if stressed:
         require("The page", "plot")
-    write_atomically(card, policy_card(run, read_to_play(run), stressed=stressed).encode())
+    page: str = load_hook("page")(run, read_to_play(run), stressed=stressed)
+    write_atomically(card, page.encode())
     return Report({"file": str(card)}, str(card))
 
 

@@ -31,16 +31,16 @@ from spaql.cli.group import INTERRUPTED
 from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report, names, numbers, plain, reports, say
 from spaql.cli.tries import refuse_tries, report_tries
+from spaql.entry_points import load_hook
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.evaluation import PlainControllers, evaluate, plain_controllers
 from spaql.evaluation.plain_controllers import failure
 from spaql.formatting import counted, number, places, with_interval
 from spaql.problems import EnvironmentLike, Problem, make_problem
-from spaql.problems.registry import is_fmu
+from spaql.problems.registry import plant_of_file
 from spaql.tables import aligned
 
 if TYPE_CHECKING:
-    from spaql.figures.live import LivePage
     from spaql.simulate import Evaluation
 
 _FRESH = 100
@@ -494,7 +494,7 @@ def recommended(algo: str, steps: int | None, problem: Problem) -> str:
 
 def _take(folder: Path, *, resume: bool) -> None:
     """Lock a run folder until the command ends; refuse one with a run in it, unless that is resumed."""
-    from spaql.experiments.leases import held  # imports much that the help does not need
+    from spaql.leases import held  # imports much that the help does not need
 
     run_files = (CHECKPOINT_FILE, MODEL_FILE, TRIES_FILE)
     if resume and not any((folder / name).exists() for name in run_files):
@@ -529,14 +529,12 @@ def _nothing_left(agent: Agent, folder: Path, *, by_steps: bool) -> str:
 
 
 @contextmanager
-def _live(wanted: bool) -> Iterator[LivePage | None]:
+def _live(wanted: bool) -> Iterator[Any]:
     """Serve the page of a training, if that is wanted, and print where it is."""
     if not wanted:
         yield None
         return
-    from spaql.figures.live import LivePage
-
-    with LivePage() as page:
+    with load_hook("live")() as page:
         say(f"The controller so far is shown at {page.address}", err=True)
         yield page
 
@@ -561,7 +559,7 @@ def _advised(env: str, horizon: int | None) -> Iterator[None]:
     try:
         yield
     except BadEnvironmentError as error:
-        if is_fmu(env):  # it names the variable and the time
+        if plant_of_file(env) is not None:  # it names the variable and the time
             raise
         limit = "" if horizon is None else f" --horizon {horizon}"
         raise BadEnvironmentError(f"{error} Try `spaql check {env}{limit}`.") from error

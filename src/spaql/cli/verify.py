@@ -11,6 +11,7 @@ import click
 
 from spaql.cli.arguments import Choice, algorithm_option, existing_run, quiet_option, read_to_play
 from spaql.cli.report import Report, numbers, reports
+from spaql.entry_points import load_hook
 from spaql.errors import SettingError, require
 from spaql.formatting import duration
 
@@ -134,6 +135,8 @@ def verify(
     assert run is not None
     if map_file is not None:
         require("The map", "plot")
+    if certificate is not None:
+        load_hook("save_certificate")  # before the search, if there is none
     import spaql
     from spaql.verify.run import closed_loop
 
@@ -221,8 +224,7 @@ def _write(
         save_as(compute_verdict(verdict, axes or (0, 1)), map_file)
         files.append(str(map_file))
     if certificate is not None:
-        from spaql.verify.certificate import save_certificate
-
+        save_certificate = load_hook("save_certificate")
         try:
             about = f"\nThe certificate is about this: {save_certificate(verdict, certificate)}."
             files.append(str(certificate))
@@ -233,14 +235,10 @@ def _write(
 
 def _check(file: Path, run: Path | None, options: dict[str, Any]) -> Report:
     """Check a certificate, and whether it is about the closed loop of a run with some options."""
-    from spaql.verify.check import check_certificate
-
     if run is None:
-        result = check_certificate(file)
+        result = load_hook("check_certificate")(file)
     else:
-        from spaql.verify.certificate import check_of_run
-
-        result = check_of_run(file, read_to_play(existing_run(run)), **options)
+        result = load_hook("check_of_run")(file, read_to_play(existing_run(run)), **options)
     return Report(result.data, result.text, code=0 if result.holds else 1)
 
 

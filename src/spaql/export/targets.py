@@ -11,7 +11,6 @@ from spaql.controllers.resolve import PathLike, Source
 from spaql.entry_points import declared_names, find_declared, load_declared, origin_of
 from spaql.errors import SettingError, imported, nearest
 from spaql.export.equivalence import Equivalence
-from spaql.export.fmu.target import Fmu
 from spaql.export.json_form import Json
 from spaql.export.language import Target
 from spaql.export.language_targets import javascript, micropython, octave, plcopen, rust, wasm
@@ -121,9 +120,9 @@ def fmu(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence
 
     It holds the C that `c` writes, the functions of FMI, and a binary for this platform. Inputs and outputs
     have the names of observations and actions, with units. It is compared by running it in FMPy, which needs
-    the extra `fmi`. For the parameters see `c`.
+    the extra `fmi`, and it is written by the plugin `fmu`. For the parameters see `c`.
     """
-    return write(Fmu(), tree, path, number="double", **options)
+    return write(_declared("fmu"), tree, path, number="double", **options)
 
 
 def python(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
@@ -182,14 +181,17 @@ def find_exporter(name: str) -> tuple[Exporter, str]:
     if name in EXPORTERS:
         return EXPORTERS[name]
     module, _, attribute = name.rpartition(":")
-    if module:
-        target = _made(getattr(imported(module, attribute), attribute, None), name)
-    elif (entry := find_declared(GROUP, name)) is not None:
-        target = _made(load_declared(entry), origin_of(entry))
-    else:
+    target = _made(getattr(imported(module, attribute), attribute, None), name) if module else _declared(name)
+    return functools.partial(write, target), target.suffix
+
+
+def _declared(name: str) -> Target:
+    """Return a target that an installed package declares."""
+    entry = find_declared(GROUP, name)
+    if entry is None:
         known = [*EXPORTERS, *declared_names(GROUP)]
         raise SettingError(f"There is no export target {name!r}: {nearest(name, known)}")
-    return functools.partial(write, target), target.suffix
+    return _made(load_declared(entry), origin_of(entry))
 
 
 def _made(found: object, what: str) -> Target:

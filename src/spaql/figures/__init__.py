@@ -2,17 +2,14 @@
 
 from spaql.figures.axis import Axis, angle_axis, plain_axis
 from spaql.figures.basin import BasinRecord, compute_basin
-from spaql.figures.card import policy_card
 from spaql.figures.counterexamples import CounterexampleRecord, EpisodePanel, compute_counterexample
 from spaql.figures.coverage import CoverageRecord, compute_coverage
 from spaql.figures.drawing import Record, draw, read, redraw, register, save_as, svg
 from spaql.figures.growth import Growth, GrowthFrame, GrowthRecord, animate, compute_growth
-from spaql.figures.learning_curves import LearningCurvesRecord, compute_learning_curves
 from spaql.figures.maps import AxisRange, MapRecord, Outline, Piece, Trail, compute_map
 from spaql.figures.overlays import compute_balls, compute_phase
 from spaql.figures.plants import PlantRecord, compute_plant
 from spaql.figures.response import ResponsePanel, ResponseRecord, compute_response
-from spaql.figures.scores import ProfileRecord, ScoresRecord, compute_profile, compute_scores
 from spaql.figures.sizes import SizesRecord, compute_sizes
 from spaql.figures.trees import TreeNode, TreeRecord, compute_tree
 from spaql.figures.verdicts import VerdictRecord, compute_verdict
@@ -27,16 +24,13 @@ __all__ = [
     "Growth",
     "GrowthFrame",
     "GrowthRecord",
-    "LearningCurvesRecord",
     "MapRecord",
     "Outline",
     "Piece",
     "PlantRecord",
-    "ProfileRecord",
     "Record",
     "ResponsePanel",
     "ResponseRecord",
-    "ScoresRecord",
     "SizesRecord",
     "Trail",
     "TreeNode",
@@ -49,19 +43,15 @@ __all__ = [
     "compute_counterexample",
     "compute_coverage",
     "compute_growth",
-    "compute_learning_curves",
     "compute_map",
     "compute_phase",
     "compute_plant",
-    "compute_profile",
     "compute_response",
-    "compute_scores",
     "compute_sizes",
     "compute_tree",
     "compute_verdict",
     "draw",
     "plain_axis",
-    "policy_card",
     "read",
     "redraw",
     "register",

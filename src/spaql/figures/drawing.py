@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from spaql.archive import write_atomically
+from spaql.entry_points import declared, load_declared
 from spaql.errors import SettingError
 from spaql.figures.record import from_data, to_json, with_plain_text
 from spaql.figures.style import styled
@@ -31,6 +32,8 @@ class _Kind:
     animate: Callable[[Any], bytes] | None
 
 
+FIGURES = "spaql.figures"
+"""The entry points by which a package declares pictures of a study: functions of its folder to a record."""
 _KINDS: dict[str, _Kind] = {}
 _KIND_OF: dict[type, _Kind] = {}
 
@@ -69,10 +72,14 @@ def read(path: str | os.PathLike[str]) -> Record:
     """Read a record that was written with a figure."""
     try:
         data = json.loads(Path(path).read_bytes())
-        if (kind := data["kind"]) not in _KINDS:
+        kind = data["kind"]
+        if kind not in _KINDS:
+            for entry in declared(FIGURES):
+                load_declared(entry)  # which registers its kinds
+        if kind not in _KINDS:
             raise SettingError(
                 f"{Path(path)} is a record of kind {kind!r}, which nothing that is imported can draw: the "
-                "figures of the paper and of the comparison are in spaql.studies."
+                "figures of the paper and of the comparison are in spaql.plugins."
             )
         record: Record = from_data(_KINDS[kind].record_type, data)
     except OSError as error:

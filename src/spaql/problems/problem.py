@@ -25,10 +25,10 @@ from spaql.problems.guard import CheckedResults, Guard, GuardedEnv, in_processes
 from spaql.problems.meaning import meaning_of
 from spaql.problems.perturbed import with_other_cost
 from spaql.problems.plant_hash import PlantHash, environment_hash, equations_hash, file_hash, warn_of_change
-from spaql.problems.registry import is_fmu, make_named, spec_of
+from spaql.problems.registry import make_named, plant_of_file, spec_of
 from spaql.problems.sources import (
-    FILE_OPTIONS,
     Source,
+    file_option,
     find_source,
     limited_copy,
     refuse_running_statistics,
@@ -165,8 +165,8 @@ class Problem:
     @property
     def plant_now(self) -> PlantHash:
         """Hashes of the plant as it is now, where no environment has to be made for it; empty otherwise."""
-        if self.env in FILE_OPTIONS:
-            return file_hash(str(self.options.get(FILE_OPTIONS[self.env])))
+        if (option := file_option(self.env)) is not None:
+            return file_hash(str(self.options.get(option)))
         dynamics = None if self.env is None or self.options else find_dynamics(self.env)
         return {} if dynamics is None else equations_hash(dynamics)
 
@@ -176,7 +176,7 @@ class Problem:
         Compiled dynamics and files are compared when a model file is read.
         """
         as_made = self.dynamics is not None and self.dynamics.is_registered
-        if self.plant and not as_made and self.env not in FILE_OPTIONS and "_compared" not in vars(self):
+        if self.plant and not as_made and "_compared" not in vars(self) and file_option(self.env) is None:
             object.__setattr__(self, "_compared", True)
             warn_of_change(self.name, self.plant, self.plant_now or environment_hash(env), stacklevel=4)
 
@@ -239,7 +239,7 @@ def make_problem(
     env
         An environment's id (without a version, the newest one is used), a preset (`pendulum`, `pendulum5`,
         `cartpole200`), a Gymnasium environment, `Dynamics`, the model file of a learned plant (`.spaql`), an
-        FMU (`.fmu`, whose `options` are those of `spaql.problems.fmu.FMUEnv`), or a problem, which is
+        FMU (`.fmu`, whose `options` are those of `spaql.plugins.fmu.FMUEnv`), or a problem, which is
         returned as it is.
         Of a Gymnasium environment copies are used, which a model file cannot name.
     horizon
@@ -309,8 +309,8 @@ def make_problem(
     horizon = None if horizon is None else whole_number("horizon", horizon, least=1)
     levels = None if levels is None else whole_number("levels", levels, least=2)
     step_timeout = None if step_timeout is None else real_number("step_timeout", step_timeout, above=0)
-    if isinstance(env, str) and is_fmu(env) and (cost is not None or constraints):
-        options = _fmu_options(options or {}, cost, constraints)
+    if (cost is not None or constraints) and isinstance(env, str) and plant_of_file(env) is not None:
+        options = _with_cost(options or {}, cost, constraints)
         cost = None
         constraints = ()
     source, preset = find_source(env, options)
@@ -398,14 +398,14 @@ def make_problem(
     )
 
 
-def _fmu_options(
+def _with_cost(
     options: Mapping[str, Any], cost: str | None, constraints: Iterable[ConstraintLike]
 ) -> dict[str, Any]:
-    """Return the options of an FMU with a cost and constraints that were given beside them."""
+    """Return the options of a plant in a file with a cost and constraints that were given beside them."""
     given = {"cost": cost, "constraints": [one.as_data for one in constraints_of(constraints)] or None}
     for name, value in given.items():
         if value is not None and name in options:
-            raise SettingError(f"{name} is given twice: in the options of the FMU, and beside them.")
+            raise SettingError(f"{name} is given twice: in the options of the plant, and beside them.")
     return {**options, **{name: value for name, value in given.items() if value is not None}}
 
 

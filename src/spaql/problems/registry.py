@@ -6,15 +6,24 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id, parse_env_id
 
+from spaql.entry_points import declared, find_declared
 from spaql.errors import BadEnvironmentError, MissingExtraError, SpaqlError, SpaqlWarning
 from spaql.problems.presets import PRESETS
 from spaql.problems.user_errors import describe_error, place_of
+
+PLANTS = "spaql.plants"
+"""The entry points by which a package declares environments of files, each under the suffix of the files.
+
+What is declared is the id of a Gymnasium environment, which its module registers, and which takes the file as
+the option of that name, and a cost and constraints as the options `cost` and `constraints`.
+"""
 
 
 def environment_names() -> list[str]:
@@ -30,7 +39,7 @@ def environment_names() -> list[str]:
 
 def check_environment(env: str) -> None:
     """Refuse a name that is neither a preset, nor the id of an environment, nor a file of a plant."""
-    if env not in PRESETS and not is_model_file(env) and not is_fmu(env):
+    if env not in PRESETS and not is_model_file(env) and plant_of_file(env) is None:
         spec_of(env)
 
 
@@ -39,9 +48,16 @@ def is_model_file(env: str) -> bool:
     return env.endswith(".spaql")
 
 
-def is_fmu(env: str) -> bool:
-    """Return whether a name is that of an FMU."""
-    return env.endswith(".fmu")
+def plant_of_file(env: str) -> EntryPoint | None:
+    """Return what declares the environment of a file, by its suffix; None if it is no such file."""
+    suffix = re.search(r"\.(\w+)$", env)
+    return None if suffix is None else find_declared(PLANTS, suffix[1])
+
+
+def declared_plant(env: str) -> str | None:
+    """Return the name under which the environment of an id is declared, None if it is not."""
+    module = env.rpartition(":")[0]
+    return next((entry.name for entry in declared(PLANTS) if entry.module == module), None)
 
 
 def spec_of(env: str) -> EnvSpec:

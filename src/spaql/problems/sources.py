@@ -10,21 +10,18 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import NormalizeObservation, NormalizeReward, TimeLimit
 
+from spaql.entry_points import load_declared
 from spaql.errors import SettingError
 from spaql.problems.classic import find_dynamics
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.given import copied, layers, time_limit, warn_of_lost_changes
 from spaql.problems.meaning import meaning_of
 from spaql.problems.presets import PRESETS, Preset
-from spaql.problems.registry import is_fmu, is_model_file, make_named, resolved_id
+from spaql.problems.registry import declared_plant, is_model_file, make_named, plant_of_file, resolved_id
 
 Environment = gymnasium.Env[Any, Any]
 LEARNED = "spaql.plants:spaql/LearnedPlant-v0"
 """The id of the environment that runs the model file of a learned plant."""
-FMU = "spaql.problems.fmu:spaql/FMU-v0"
-"""The id of the environment that runs an FMU."""
-FILE_OPTIONS = {LEARNED: "model", FMU: "fmu"}
-"""The option that names the file of a plant, by the id of the environment that runs it."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +59,13 @@ class Source:
         return horizon
 
 
+def file_option(env: str | None) -> str | None:
+    """Return the option that names the file of a plant, None for an environment that runs no file."""
+    if env is None or ":" not in env:
+        return None
+    return "model" if env == LEARNED else declared_plant(env)
+
+
 def limited_copy(env: Environment, horizon: int) -> Environment:
     """Return a copy of an environment that truncates episodes at the horizon."""
     return TimeLimit(copied(env), horizon)
@@ -88,8 +92,9 @@ def find_source(env: Any, options: Mapping[str, Any] | None) -> tuple[Source, Pr
 def _of_name(env: str, options: Mapping[str, Any] | None) -> tuple[Source, Preset | None]:
     if is_model_file(env):
         return Source(env, LEARNED, {"model": env, **(options or {})}, None, None), None
-    if is_fmu(env):
-        return Source(env, FMU, {"fmu": env, **(options or {})}, None, None), None
+    if (entry := plant_of_file(env)) is not None:
+        env_id = f"{entry.module}:{load_declared(entry)}"
+        return Source(env, env_id, {entry.name: env, **(options or {})}, None, None), None
     preset = PRESETS.get(env)
     env_id = preset.env if preset else resolved_id(env)  # a module that is imported may define dynamics
     name = env if preset else env_id

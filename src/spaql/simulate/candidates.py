@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from spaql.controllers import Policy
 from spaql.controllers.arrays import Frame, candidate_arrays
+from spaql.entry_points import load_hook
 from spaql.errors import SpaqlError
 from spaql.kernels.controller import LEAF, WIDTH, Arrays, ControllerArrays, Floats, Ints, Numbers
 from spaql.problems import Problem
@@ -22,7 +23,7 @@ from spaql.problems.sending import receive, send
 from spaql.simulate.environments import GuardedRow, play_rows
 from spaql.simulate.loop import play
 from spaql.spaces import environment_actions
-from spaql.workers import RayWorkers, Workers, cores, sendable
+from spaql.workers import Pool, Workers, cores, sendable
 
 Bools = NDArray[np.bool_]
 
@@ -155,11 +156,10 @@ class EnvironmentCandidates:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._workers: Workers | RayWorkers | None = None
+        self._workers: Pool | None = None
         if problem.parallel:
-            self._workers = (
-                RayWorkers(problem.parallel) if isinstance(problem.parallel, str) else Workers(cores())
-            )
+            on_ray = isinstance(problem.parallel, str)
+            self._workers = load_hook("ray")(problem.parallel) if on_ray else Workers(cores())
             self._task = functools.partial(_play_apart, send(problem, _ALONE))
         self._env: _Environment | None = None
 

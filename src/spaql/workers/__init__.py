@@ -1,6 +1,5 @@
-"""Workers that apply a task to items: processes on this machine, or a Ray cluster."""
+"""Workers that apply a task to items, in processes on this machine."""
 
-from spaql.workers.local import ATTEMPTS, Answer, Workers, cores, refuse_in_import, sendable
-from spaql.workers.on_ray import RayWorkers
+from spaql.workers.local import ATTEMPTS, Answer, Pool, Workers, cores, refuse_in_import, sendable
 
-__all__ = ["ATTEMPTS", "Answer", "RayWorkers", "Workers", "cores", "refuse_in_import", "sendable"]
+__all__ = ["ATTEMPTS", "Answer", "Pool", "Workers", "cores", "refuse_in_import", "sendable"]

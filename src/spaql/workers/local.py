@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from spaql.errors import SettingError, SpaqlError
 from spaql.formatting import process_end
@@ -63,6 +63,20 @@ class Answer(Generic[Item, Result]):
     error: str | None = None
     died: bool = False
     """Whether its process did."""
+
+
+class Pool(Protocol):
+    """Applies tasks to items: `Workers`, or what the hook `ray` makes."""
+
+    @property
+    def size(self) -> int:
+        """The number of workers."""
+
+    def close(self) -> None:
+        """Stop all workers."""
+
+    def map(self, task: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Answer[Item, Result]]:
+        """Yield the answers of a task for items as they are ready; items are taken when workers are free."""
 
 
 class Workers:

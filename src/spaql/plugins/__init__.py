@@ -1,0 +1,1 @@
+"""What the core can do without: no other code imports a plugin, the core finds it by its entry points."""

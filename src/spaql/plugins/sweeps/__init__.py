@@ -1,0 +1,1 @@
+"""Sweeps: a run is data, a sweep executes the runs of a study, results are a tidy table."""

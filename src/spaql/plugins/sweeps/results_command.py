@@ -1,0 +1,125 @@
+"""`spaql results`: a summary of the finished runs of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spaql.cli.report import Report, reports
+from spaql.formatting import counted
+
+if TYPE_CHECKING:
+    from spaql.plugins.sweeps.table import Results
+
+_MEASURED = {
+    "fresh_return": "fresh return",
+    "best_return": "best seen",
+    "arms": "arms",
+    "leaves": "leaves",
+    "interactions": "interactions",
+}
+
+
+@click.command(short_help="Summarise the runs of a study, and export them as a table.")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write a row for every run")
+@click.option("--parquet", "parquet_file", type=click.Path(path_type=Path), help="the same as Parquet")
+@click.option("--digest", is_flag=True, help="hash all finished runs: equal studies have equal digests")
+@reports("the summary")
+def results(folder: Path, csv_file: Path | None, parquet_file: Path | None, digest: bool) -> Report:
+    """Summarise the finished runs in FOLDER, while a sweep goes on or after it.
+
+    Runs that differ in their seed alone are one line: mean ± 95 % interval over the seeds.
+
+    \b
+    Examples:
+      spaql results studies/first
+      spaql results studies/first --csv runs.csv
+    """
+    from spaql.plugins.sweeps.store import RunStore
+    from spaql.plugins.sweeps.table import results as read_results
+
+    table = read_results(folder)
+    store = RunStore(folder)
+    if csv_file is not None:
+        table.to_csv(csv_file)
+    if parquet_file is not None:
+        table.to_parquet(parquet_file)
+    groups = summarise(table)
+    data: dict[str, Any] = {"finished": table.runs, "running": len(store.running()), "groups": groups}
+    if digest:
+        data["digest"] = store.digest()
+    lines = [_table(groups)] if groups else []
+    lines.append(f"{counted(data['finished'], 'run')} finished, {data['running']:,} under way")
+    if digest:
+        lines.append(f"digest {data['digest']}")
+    return Report(data, "\n".join(lines))
+
+
+def summarise(table: Results) -> list[dict[str, Any]]:
+    """Return the groups of runs that differ only in their seed, with the means of their results."""
+    import numpy as np
+
+    from spaql.plugins.sweeps.run import BUDGETS
+    from spaql.stats import mean_ci95
+
+    names = list(table)
+    last = max((names.index(name) for name in BUDGETS if name in names), default=-1)
+    keys = [name for name in names[: last + 1] if name != "seed"] if table.runs else []
+    rows: dict[tuple[Any, ...], list[int]] = {}
+    columns = [["" if value != value else value for value in table[key].tolist()] for key in keys]
+    for index, values in enumerate(zip(*columns, strict=True)):
+        rows.setdefault(values, []).append(index)
+    return [
+        {
+            **dict(zip(keys, values, strict=True)),
+            "runs": len(members),
+            **{
+                name: dict(zip(("mean", "ci95"), mean_ci95(table[name][members]), strict=True))
+                for name in _MEASURED
+                if name in table and name not in keys and np.isfinite(table[name][members]).all()
+            },
+        }
+        for values, members in rows.items()
+    ]
+
+
+def _table(groups: list[dict[str, Any]]) -> str:
+    """Return what all groups have in common, then a line for each with what differs and its results."""
+    keys = list(groups[0])[: list(groups[0]).index("runs")]
+    shown = [name for name in _MEASURED if any(isinstance(group.get(name), dict) for group in groups)]
+    different = [key for key in keys if len({str(group[key]) for group in groups}) > 1]
+    common = ", ".join(f"{key} {_shown(groups[0][key])}" for key in keys if key not in different)
+    rows = [[*different, "runs", *(_MEASURED[name] for name in shown)]]
+    for group in groups:
+        measured = [_interval(name, group[name]) if name in group else "" for name in shown]
+        rows.append([*(_shown(group[key]) for key in different), f"{group['runs']:,}", *measured])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    texts = [isinstance(groups[0][key], str) for key in different]
+    left = [*texts, *([False] * (len(widths) - len(texts)))]
+
+    def line(cells: list[str]) -> str:
+        padded = [
+            cell.ljust(width) if is_left else cell.rjust(width)
+            for cell, width, is_left in zip(cells, widths, left, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    return "\n".join([f"{common}\n" if common else "", *map(line, rows), ""])
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _interval(name: str, value: dict[str, float]) -> str:
+    """Return a mean with its interval; of large counts, the mean alone."""
+    from spaql.plugins.sweeps.table import interval
+
+    mean = value["mean"]
+    half = value["ci95"]
+    if abs(mean) >= 100_000 and not name.endswith("return"):
+        return f"{mean:,.0f}"
+    return interval(mean, half)

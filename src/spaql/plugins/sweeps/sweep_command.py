@@ -1,0 +1,97 @@
+"""`spaql sweep`: execute the runs of a study that are missing."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spaql.cli.arguments import quiet_option
+from spaql.cli.group import FAILED, INTERRUPTED
+from spaql.cli.report import Report, reports, say
+from spaql.formatting import duration
+from spaql.plugins.sweeps.options import ray_option, workers_option
+
+if TYPE_CHECKING:
+    from spaql.plugins.sweeps.sweeps import Summary
+
+
+@click.command(short_help="Execute the runs of a study, here or on a Ray cluster.")
+@click.argument("study", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="folder of the runs  [default: studies/STUDY]")
+@workers_option
+@ray_option
+@click.option(
+    "--checkpoint-every",
+    type=int,
+    default=500,
+    show_default=True,
+    help="iterations after which a killed run can go on",
+)
+@quiet_option
+@reports("the summary")
+def sweep(
+    study: Path,
+    out: Path | None,
+    workers: int | None,
+    ray: str | None,
+    checkpoint_every: int,
+    quiet: bool,
+) -> Report:
+    """Execute the runs of STUDY, a TOML file, that are missing in a folder.
+
+    It may be stopped, or killed, at any time: the same command goes on with what is missing, and ends in
+    the same bytes. Several may work on one folder at once.
+
+    \b
+    A study:
+      problems = ["cartpole200"]
+      algorithms = ["spaql", "spaql-ts"]
+      seeds = 4
+      iterations = 150
+      rollouts = 20
+      [grid]
+      scaling = [0.4, 20]
+
+    The budget of a run is iterations, total_timesteps (training steps) or total_interactions (all steps).
+
+    \b
+    Examples:
+      spaql sweep study.toml --workers 8 --out studies/first
+      spaql sweep study.toml --ray auto --out /shared/studies/first
+    """
+    from spaql.plugins.sweeps.study import read_study
+    from spaql.plugins.sweeps.sweeps import sweep as execute_missing
+
+    folder = out or Path("studies") / study.stem
+    runs = read_study(study)
+    try:
+        summary = execute_missing(
+            runs, folder, workers=workers, ray=ray, checkpoint_every=checkpoint_every, progress_bar=not quiet
+        )
+    except KeyboardInterrupt:
+        say(f"Interrupted: the same command goes on with what is missing in {folder}.", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    code = FAILED if summary.failed else 0
+    return Report({"folder": str(folder), **dataclasses.asdict(summary)}, _text(summary, folder), code)
+
+
+def _text(summary: Summary, folder: Path) -> str:
+    done = summary.finished_before + summary.finished + summary.finished_elsewhere
+    parts = [f"{summary.finished:,} now"]
+    if summary.finished_before:
+        parts.append(f"{summary.finished_before:,} before")
+    if summary.finished_elsewhere:
+        parts.append(f"{summary.finished_elsewhere:,} by another driver")
+    lines = [
+        f"{done:,} of {summary.runs:,} runs finished ({', '.join(parts)}) in {duration(summary.seconds)}, "
+        f"{summary.interactions:,} interactions"
+    ]
+    for run_id, error in summary.failed.items():
+        lines.append(f"failed: {run_id}: {error.strip().splitlines()[-1]}")
+    if summary.failed:
+        lines.append(f"The same command tries them again; {folder / 'summary.json'} has the full errors.")
+    lines += ["", f"Next: spaql results {folder}", f"      spaql draw {folder} curves"]
+    return "\n".join(lines)

@@ -1,9 +1,0 @@
-"""Plants that are FMUs (FMI 2.0 and 3.0, co-simulation), simulated by FMPy."""
-
-import gymnasium
-
-from spaql.problems.fmu.environment import ENVIRONMENT, FMUEnv
-
-__all__ = ["ENVIRONMENT", "FMUEnv"]
-
-gymnasium.register(ENVIRONMENT, entry_point="spaql.problems.fmu.environment:FMUEnv")

@@ -1,1 +1,0 @@
-"""Studies on the ordinary machinery: the paper, the comparison, and the baselines of both."""
