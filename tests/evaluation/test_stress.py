@@ -102,7 +102,6 @@ def test_what_a_stress_test_tells(balancing: spaql.Agent) -> None:
 
 def test_a_pendulum_that_hangs_or_turns_is_no_success() -> None:
     class Torque(spaql.Policy):
-        # fmt: skip
         observation_space = make_problem("pendulum").states.space
         action_space = make_problem("pendulum").actions.space
 

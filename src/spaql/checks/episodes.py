@@ -92,13 +92,13 @@ class ProblemCase:
         with closing(self.problem.make()) as env:
             self.actions.seed(seed)
             episode = RawEpisode(*env.reset(seed=seed))
-            seen = before = _numbers(episode.start)
+            observation = before = _numbers(episode.start)
             for step in range(min(self.problem.horizon, steps)):
-                action = self.actions.sample() if driver is None else driver(step, seen, before)
+                action = self.actions.sample() if driver is None else driver(step, observation, before)
                 episode.steps.append(Transition(*env.step(action), action))
                 if episode.steps[-1].terminated or episode.steps[-1].truncated:
                     break
-                seen, before = _numbers(episode.steps[-1].observation), seen
+                observation, before = _numbers(episode.steps[-1].observation), observation
         return episode
 
     @property
@@ -149,16 +149,16 @@ def _corners(space: Box) -> list[Any]:
 
 
 def _held(action: Any) -> Driver:
-    return lambda step, seen, before: copy.copy(action)
+    return lambda step, observation, before: copy.copy(action)
 
 
 def _alternated(pair: tuple[Any, Any], period: int) -> Driver:
-    return lambda step, seen, before: copy.copy(pair[step // period % 2])
+    return lambda step, observation, before: copy.copy(pair[step // period % 2])
 
 
 def _timed(pair: tuple[Any, Any], j: int, sign: int) -> Driver:
     """Return a driver that switches the action with the sign of a number's change, to excite resonances."""
-    return lambda step, seen, before: copy.copy(pair[int(sign * (seen[j] - before[j]) >= 0)])
+    return lambda step, observation, before: copy.copy(pair[int(sign * (observation[j] - before[j]) >= 0)])
 
 
 def _numbers(observation: Any) -> NDArray[np.float64]:

@@ -125,7 +125,7 @@ class CheckReport:
         width = max(len(finding.name) for finding in self.findings)
         counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
         lines = []
-        for finding in sorted(self.findings, key=lambda one: _LAST.index(one.outcome)):
+        for finding in sorted(self.findings, key=lambda result: _LAST.index(result.outcome)):
             counts[finding.outcome] += 1
             said = f"{finding.promise} {finding.why}".strip() if finding.outcome == "failed" else finding.why
             line = f"{finding.outcome:<7}  {finding.name:<{width}}  {said or finding.promise}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import parse_methods, read_to_play, run_argument
+from spaql.cli.option_groups import problem_options
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError
 from spaql.formatting import counted, number, places, short, with_interval
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
 @click.option("--random", "with_random", is_flag=True, help="run the random policy beside it")
 @click.option("--deterministic", is_flag=True, help="play a ball's centre or first action, draw nothing")
-@click.option("--parallel", is_flag=True, help="a process for every environment: for slow simulators")
+@problem_options("parallel")
 @click.option("--perturbed", is_flag=True, help="on perturbed plants: gains, dead time, noise as declared")
 @click.option(
     "--beside", metavar="pid,lqr", callback=parse_methods, help="tune these, and judge them as well"
@@ -40,7 +41,7 @@ def evaluate(
     seed: int,
     with_random: bool,
     deterministic: bool,
-    parallel: bool,
+    described: dict[str, Any],
     perturbed: bool,
     beside: list[str] | None,
     steps: int | None,
@@ -76,7 +77,7 @@ def evaluate(
     if env is not None:
         stage = problem.stage_cost
         problem = make_problem(env, **(stage.as_data if stage is not None else {}))
-    problem = dataclasses.replace(problem, parallel=True) if parallel else problem
+    problem = dataclasses.replace(problem, **described) if described["parallel"] else problem
     possible = conditions_of(agent, problem)
     conditions: tuple[str, ...] = possible if beside else (NOMINAL,)
     if perturbed:
@@ -118,16 +119,16 @@ def _condition(condition: str, designed_for: str | None) -> str:
 
 def _control_data(compared: Comparison) -> dict[str, Any]:
     data = [_condition_data(rows) | {"condition": name} for name, rows in compared.conditions.items()]
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         name: value for name, value in data[0].items() if name in ("control", "step_test", "beside")
     }
     if len(data) > 1:
-        found["other_conditions"] = data[1:]
+        content["other_conditions"] = data[1:]
     if compared.refused:
-        found["refused"] = dict(compared.refused)
+        content["refused"] = dict(compared.refused)
     if compared.verdict:
-        found["verdict"] = compared.verdict
-    return found
+        content["verdict"] = compared.verdict
+    return content
 
 
 def _condition_data(judged: list[Judged]) -> dict[str, Any]:
@@ -155,7 +156,7 @@ def _condition_data(judged: list[Judged]) -> dict[str, Any]:
 def _measured(row: Judged) -> dict[str, Any]:
     data = {"control": dataclasses.asdict(row.control)}
     if row.response is not None:
-        steps = [dataclasses.asdict(one) for one in row.response.steps]
+        steps = [dataclasses.asdict(response) for response in row.response.steps]
         data["step_test"] = {
             "steps": steps,
             "interactions": list(row.response.interactions),

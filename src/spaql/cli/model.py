@@ -66,9 +66,9 @@ def model(
     if errors:
         if agent is None:
             raise SettingError(f"{run} holds a plant alone: give the run that it was learned in.")
-        found = (model_errors(agent, episodes=episodes, seed=seed), model_errors(agent, held_out=True))
-        data = _size(plant) | {"errors": [_data(one) for one in found]}
-        return Report(data, "\n\n".join(map(str, found)))
+        tests = (model_errors(agent, episodes=episodes, seed=seed), model_errors(agent, held_out=True))
+        data = _size(plant) | {"errors": [_data(test) for test in tests]}
+        return Report(data, "\n\n".join(map(str, tests)))
     shown = None if exact else digits
     if at is not None:
         return Report(_size(plant), "\n".join(_cell(plant, at, shown)))

@@ -52,7 +52,7 @@ def write_project(folder: Path, plant: str) -> list[Path]:
     from spaql.archive import write_together
 
     written = {}
-    for template in sorted(files("spaql.cli").joinpath("templates").iterdir(), key=lambda one: one.name):
+    for template in sorted(files("spaql.cli").joinpath("templates").iterdir(), key=lambda file: file.name):
         name = template.name.removesuffix(_SUFFIX).replace(_HIDDEN, ".", 1)
         text = template.read_text(encoding="utf-8").replace("{{name}}", folder.name).replace("{{id}}", plant)
         written[folder / name] = text.encode()

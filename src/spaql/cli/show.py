@@ -107,8 +107,8 @@ def _explanation(
     if isinstance(policy, PartitionPolicy):
         if isinstance(at, dict):
             raise SettingError("The policy of a partition has no features: give an observation.")
-        seen = moment_of(source, episode, step).observation if episode is not None else at
-        return policy.explain(seen, step or 0)
+        observation = moment_of(source, episode, step).observation if episode is not None else at
+        return policy.explain(observation, step or 0)
     controller = controller_of(policy)  # by the numbers of the leaves that are shown
     if episode is not None:
         moment = moment_of(source, episode, step)
@@ -118,11 +118,11 @@ def _explanation(
     return controller.explain(at)
 
 
-def _by_name(given: dict[str, float], names: tuple[str, ...]) -> list[float]:
+def _by_name(values: dict[str, float], names: tuple[str, ...]) -> list[float]:
     """Return a number for each of some names; one that is missing or unknown is refused."""
     from spaql.spaces import find_observation
 
-    known = {find_observation(name, names): x for name, x in given.items()}
+    known = {find_observation(name, names): x for name, x in values.items()}
     if missing := [name for j, name in enumerate(names) if j not in known]:
         raise SettingError(f"Give all of {', '.join(names)}: {missing[0]} is missing.")
     return [known[j] for j in range(len(names))]

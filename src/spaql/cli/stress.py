@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from spaql.problems import Problem
 
 
-def _varied(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, list[float]]:
+def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, list[float]]:
     """Return parameters, each with its values."""
     values: dict[str, list[float]] = {}
-    for one in given:
-        name, sign, listed = one.partition("=")
+    for text in texts:
+        name, sign, listed = text.partition("=")
         if not (name.strip() and sign and listed):
-            raise click.BadParameter(f"write a name and values, such as length=0.3,0.7, not {one!r}")
+            raise click.BadParameter(f"write a name and values, such as length=0.3,0.7, not {text!r}")
         values.setdefault(name.strip(), []).extend(read_numbers(listed))
     return values
 

@@ -36,7 +36,7 @@ LEARNED_MEANS = (
 def lags_text(lags: Sequence[str]) -> str:
     """Return the sentence on the state of a learned plant, by its lags (see `PlanTree.lags`)."""
     return (
-        f"The state of the learned plant: the observation{''.join(f', {one}' for one in lags) or ' alone'}."
+        f"The state of the learned plant: the observation{''.join(f', {lag}' for lag in lags) or ' allag'}."
     )
 
 
@@ -90,62 +90,62 @@ def _breaking(row: Judged) -> str:
 
 def tracking_cells(rows: Sequence[Judged], index: int) -> Rows:
     """Return how well controllers follow one set-point."""
-    found = []
+    cells = []
     for row in rows:
-        one = row.control.tracking[index]
+        tracking = row.control.tracking[index]
         time = row.control.time_unit
-        found.append(
+        cells.append(
             {
                 "controller": row.name,
-                "rise": _time(one.rise_time, time),
-                "overshoot": _share(one.overshoot),
-                "settling": _time(one.settling_time, time),
-                "settled": _share(one.settled),
-                "error at rest": _value(one.error_at_rest, one.unit),
-                "worst": _value(one.worst_error_at_rest, one.unit),
-                "IAE": _value(one.integral_of_absolute_error, f"{one.unit} {time}".strip()),
+                "rise": _time(tracking.rise_time, time),
+                "overshoot": _share(tracking.overshoot),
+                "settling": _time(tracking.settling_time, time),
+                "settled": _share(tracking.settled),
+                "error at rest": _value(tracking.error_at_rest, tracking.unit),
+                "worst": _value(tracking.worst_error_at_rest, tracking.unit),
+                "IAE": _value(tracking.integral_of_absolute_error, f"{tracking.unit} {time}".strip()),
             }
         )
-    return found
+    return cells
 
 
 def step_test_cells(rows: Sequence[Judged], index: int) -> Rows:
     """Return how controllers do in a step test, for one number with a set-point."""
-    found = []
+    cells = []
     for row in rows:
         assert row.response is not None
-        one = row.response.steps[index]
+        response = row.response.steps[index]
         unit = row.control.tracking[index].unit
         interaction = _value(row.response.interactions[index], unit)
-        found.append(
+        cells.append(
             {
                 "controller": row.name,
-                "rise": _time(one.rise_time, row.control.time_unit),
-                "overshoot": _share(one.overshoot),
-                "settling": _time(one.settling_time, row.control.time_unit),
-                "error at rest": _value(one.error_at_rest, unit),
+                "rise": _time(response.rise_time, row.control.time_unit),
+                "overshoot": _share(response.overshoot),
+                "settling": _time(response.settling_time, row.control.time_unit),
+                "error at rest": _value(response.error_at_rest, unit),
                 **({"interaction": interaction} if len(row.response.steps) > 1 else {}),
                 "under load": _value(row.response.errors_under_load[index], unit),
             }
         )
-    return found
+    return cells
 
 
 def actuator_cells(rows: Sequence[Judged], index: int) -> Rows:
     """Return what controllers ask of one actuator."""
-    found = []
+    cells = []
     for row in rows:
-        one = row.control.actuators[index]
-        found.append(
+        actuator = row.control.actuators[index]
+        cells.append(
             {
                 "controller": row.name,
-                "movement": _share(one.movement, 2),
-                "total variation": f"{one.total_variation:.3g}",
-                "reversals": f"{one.reversals:.2g} / {row.control.time_unit.removesuffix('s') or 's'}",
-                "at a limit": _share(one.at_limit),
+                "movement": _share(actuator.movement, 2),
+                "total variation": f"{actuator.total_variation:.3g}",
+                "reversals": f"{actuator.reversals:.2g} / {row.control.time_unit.removesuffix('s') or 's'}",
+                "at a limit": _share(actuator.at_limit),
             }
         )
-    return found
+    return cells
 
 
 def _time(value: float, unit: str) -> str:

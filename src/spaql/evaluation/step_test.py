@@ -189,7 +189,8 @@ def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
     name = actions[0]
     size = _USUAL_LOAD * float(high[0] - low[0])
     if plant.disturbance:
-        name = min(plant.disturbance, key=lambda one: one not in plant.actions)  # an action, if there is one
+        # On an action, if there is such a load.
+        name = min(plant.disturbance, key=lambda place: place not in plant.actions)
         size = plant.disturbance[name].size
     least, most = plant.disturbances.delay
     quiet = dataclasses.replace(
