@@ -320,10 +320,10 @@ class Agent:
         return agent
 
 
-def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> LearnerSettings:
+def make_settings(learner: type[Learner], values: Mapping[str, Any]) -> LearnerSettings:
     """Return the settings of a learner; an unknown name is refused, with the nearest valid one."""
     known = [f.name for f in dataclasses.fields(learner.settings_type)]
-    for name in given:
+    for name in values:
         if name not in known:
             raise SettingError(f"{learner.name} has no setting {name!r}: {nearest(name, known)}")
-    return learner.settings_type(**given)
+    return learner.settings_type(**values)

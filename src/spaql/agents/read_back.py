@@ -32,7 +32,7 @@ class _Saved(Protocol):
         """What it is for."""
 
 
-def read_back(saved: _Saved, found: _Saved, *, episodes: int = 0) -> None:
+def read_back(saved: _Saved, loaded: _Saved, *, episodes: int = 0) -> None:
     """Raise `ArchiveError` unless what a file holds acts as what was saved does, to the last bit.
 
     Parameters
@@ -50,7 +50,7 @@ def read_back(saved: _Saved, found: _Saved, *, episodes: int = 0) -> None:
         ours = saved.policy
     except SettingError:  # training was stopped before there was one
         return
-    theirs = found.policy
+    theirs = loaded.policy
     space = copy.deepcopy(saved.problem.states.space)
     space.seed(0)
     steps = min(_STEPS, saved.problem.horizon)
@@ -66,7 +66,7 @@ def read_back(saved: _Saved, found: _Saved, *, episodes: int = 0) -> None:
         visited = episode.observations[:-1].astype(saved.problem.states.space.dtype)
         _compare(ours, theirs, visited.reshape(-1, 1, *shape))
     totals = _totals(before)
-    again = _totals(_played(theirs, found.problem, episodes))
+    again = _totals(_played(theirs, loaded.problem, episodes))
     # Nor does one that does not repeat itself for a seed.
     if again != totals and _totals(_played(ours, saved.problem, episodes)) == totals:
         raise ArchiveError(

@@ -28,7 +28,7 @@ _CORNERS = 4
 """Most numbers of an action of which all corners are held."""
 _LISTED = 6
 """Most Discrete actions that count as extreme, and most numbers of an observation that are driven."""
-Driver = Callable[[int, NDArray[np.float64], NDArray[np.float64]], Any]
+ActionDriver = Callable[[int, NDArray[np.float64], NDArray[np.float64]], Any]
 """Returns an action for the step, the observation and the one before."""
 
 
@@ -87,7 +87,7 @@ class ProblemCase:
                     left -= len(episodes[-1].steps)
         return episodes
 
-    def play(self, seed: int, driver: Driver | None = None, steps: int = STEPS) -> RawEpisode:
+    def play(self, seed: int, driver: ActionDriver | None = None, steps: int = STEPS) -> RawEpisode:
         """Return one episode, of random actions unless a driver chooses them."""
         with closing(self.problem.make()) as env:
             self.actions.seed(seed)
@@ -117,7 +117,7 @@ class ProblemCase:
         return np.array([self.problem.states.standardise(x) for x in self.observations])
 
 
-def drivers(problem: Problem) -> Iterator[Driver]:
+def drivers(problem: Problem) -> Iterator[ActionDriver]:
     """Yield drivers that take a plant to extremes."""
     space = problem.actions.space
     pairs: list[tuple[Any, Any]] = []
@@ -148,15 +148,15 @@ def _corners(space: Box) -> list[Any]:
     return [np.array(corner, space.dtype) for corner in corners]
 
 
-def _held(action: Any) -> Driver:
+def _held(action: Any) -> ActionDriver:
     return lambda step, observation, before: copy.copy(action)
 
 
-def _alternated(pair: tuple[Any, Any], period: int) -> Driver:
+def _alternated(pair: tuple[Any, Any], period: int) -> ActionDriver:
     return lambda step, observation, before: copy.copy(pair[step // period % 2])
 
 
-def _timed(pair: tuple[Any, Any], j: int, sign: int) -> Driver:
+def _timed(pair: tuple[Any, Any], j: int, sign: int) -> ActionDriver:
     """Return a driver that switches the action with the sign of a number's change, to excite resonances."""
     return lambda step, observation, before: copy.copy(pair[int(sign * (observation[j] - before[j]) >= 0)])
 

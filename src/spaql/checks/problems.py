@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 
 from spaql.checks.episodes import EPISODES, STEPS, ProblemCase, global_generators, global_seed
-from spaql.checks.report import Check, CheckReport, Finding, fail, run_all, skip
+from spaql.checks.report import CheckReport, CheckResult, Requirement, fail, run_all, skip
 from spaql.checks.standard import (
     standard_actions_are_actions,
     standard_observations_are_in_the_cube,
@@ -48,8 +48,8 @@ def check_problem(env: EnvironmentLike, **options: Any) -> CheckReport:
     try:
         problem = make_problem(env, **options)
     except SpaqlError as error:
-        check = Check(can_be_made)
-        return CheckReport(subject, (Finding(check.name, check.promise, "failed", str(error)),))
+        check = Requirement(can_be_made)
+        return CheckReport(subject, (CheckResult(check.name, check.promise, "failed", str(error)),))
     return run_all(problem.name, PROBLEM_CHECKS, ProblemCase(problem))
 
 
@@ -329,8 +329,8 @@ _NEEDED = (
     rewards_are_numbers,
     extreme_actions_can_be_played,
 )
-PROBLEM_CHECKS: tuple[Check[ProblemCase], ...] = tuple(
-    Check(function, needed=function in _NEEDED)
+PROBLEM_CHECKS: tuple[Requirement[ProblemCase], ...] = tuple(
+    Requirement(function, needed=function in _NEEDED)
     for function in (
         *_NEEDED,
         observations_are_of_their_type,

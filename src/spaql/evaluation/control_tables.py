@@ -9,8 +9,8 @@ from typing import Any
 from spaql.evaluation.beside import Judged
 from spaql.evaluation.control import BAND
 from spaql.formatting import duration, number, places, with_interval
+from spaql.tables import TextTable
 
-Rows = list[dict[str, str]]
 MEASURES_MEAN = (
     "Medians over responses of rise time (10 to 90 % of a step), overshoot and settling time (within "
     f"{100 * BAND:.0f} % of the step, or three standard deviations of the noise); means of the error at rest "
@@ -40,7 +40,7 @@ def lags_text(lags: Sequence[str]) -> str:
     )
 
 
-def ladder_cells(rungs: Sequence[Mapping[str, Any]]) -> Rows:
+def ladder_cells(rungs: Sequence[Mapping[str, Any]]) -> TextTable:
     """Return the structures that a ladder tried (see `TreeSearch.ladder` and `PlanTree.ladder`)."""
     return [
         {
@@ -64,7 +64,7 @@ def _cell(value: float | None, digits: str) -> str:
     return "" if value is None else f"{value:{digits}}"
 
 
-def return_cells(rows: Sequence[Judged]) -> Rows:
+def return_cells(rows: Sequence[Judged]) -> TextTable:
     """Return the returns of controllers, with differences from the first."""
     first = rows[0].evaluation
     digits = places(first.mean, first.ci95)
@@ -88,7 +88,7 @@ def _breaking(row: Judged) -> str:
     return "" if broken is None else f"{int(broken.any(axis=1).sum()):,} of {len(broken):,}"
 
 
-def tracking_cells(rows: Sequence[Judged], index: int) -> Rows:
+def tracking_cells(rows: Sequence[Judged], index: int) -> TextTable:
     """Return how well controllers follow one set-point."""
     cells = []
     for row in rows:
@@ -109,7 +109,7 @@ def tracking_cells(rows: Sequence[Judged], index: int) -> Rows:
     return cells
 
 
-def step_test_cells(rows: Sequence[Judged], index: int) -> Rows:
+def step_test_cells(rows: Sequence[Judged], index: int) -> TextTable:
     """Return how controllers do in a step test, for one number with a set-point."""
     cells = []
     for row in rows:
@@ -131,7 +131,7 @@ def step_test_cells(rows: Sequence[Judged], index: int) -> Rows:
     return cells
 
 
-def actuator_cells(rows: Sequence[Judged], index: int) -> Rows:
+def actuator_cells(rows: Sequence[Judged], index: int) -> TextTable:
     """Return what controllers ask of one actuator."""
     cells = []
     for row in rows:

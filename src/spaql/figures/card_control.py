@@ -30,17 +30,17 @@ from spaql.tables import html_table
 def control_section(source: Agent | Design, episodes: int, seed: int) -> Iterator[str]:
     """Yield the section of a controller whose problem declares set-points; a refused rival is named."""
     options: dict[str, Any] = {"steps": steps_of(source), "seed": seed}
-    found = beside(source, methods=["pid"], episodes=episodes, **options)
-    rows = found.rows
+    comparison = beside(source, methods=["pid"], episodes=episodes, **options)
+    rows = comparison.rows
     yield '<div class="sides"><div><h2>As control</h2>'
     if len(rows) > 1:
-        for condition, judged in found.conditions.items():
+        for condition, judged in comparison.conditions.items():
             yield f"<p>On {CONDITION_TEXTS[condition]}</p>"
             yield f'<div class="scroll">{html_table(return_cells(judged))}</div>'
-    refused = [f"There is no PID controller beside it. {why}" for why in found.refused.values()]
-    lines = [found.verdict, *refused, *(row.law for row in rows)]
+    refused = [f"There is no PID controller beside it. {why}" for why in comparison.refused.values()]
+    lines = [comparison.verdict, *refused, *(row.law for row in rows)]
     yield from (f"<p>{in_html(line)}</p>" for line in lines if line)
-    yield from _tables(rows, CONDITION_TEXTS[next(iter(found.conditions))])
+    yield from _tables(rows, CONDITION_TEXTS[next(iter(comparison.conditions))])
     means = f"{MEASURES_MEAN} {INTERACTION_MEANS}" if len(rows[0].control.tracking) > 1 else MEASURES_MEAN
     yield f"<p>{in_html(means)}</p></div>"
     if has_step_test(source.problem):
@@ -61,8 +61,8 @@ def ladder_section(source: Agent | Design) -> Iterator[str]:
 
 def _tables(rows: list[Judged], where: str) -> Iterator[str]:
     first = rows[0].control
-    for j, one in enumerate(first.tracking):
-        title = f"{one.name} to {one.setpoint}, in fresh episodes of {where}"
+    for j, tracking in enumerate(first.tracking):
+        title = f"{tracking.name} to {tracking.setpoint}, in fresh episodes of {where}"
         yield f'<p>{in_html(title)}</p><div class="scroll">{html_table(tracking_cells(rows, j))}</div>'
         if rows[0].response is not None:
             yield '<p>In a step test without noise, then under load</p><div class="scroll">'

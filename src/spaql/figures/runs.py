@@ -81,19 +81,19 @@ def study_groups(study: RunStore) -> list[Group]:
     """Return the groups of a study, or of a part of it, in the order of its folders."""
     if not study.root.is_dir():
         raise SettingError(f"There is no folder {study.root}.")
-    found: dict[str, list[tuple[Run, Path, dict[str, Any]]]] = {}
+    runs: dict[str, list[tuple[Run, Path, dict[str, Any]]]] = {}
     for run_id in study.finished():
         content = study.result(run_id)
         try:
             run = Run(**{**content["run"], "named": tuple(content["run"]["named"])})
         except (TypeError, LookupError) as error:
             raise SettingError(f"{study.root / run_id} holds a run of another version ({error}).") from error
-        found.setdefault(run.group, []).append((run, study.root / run_id, content["result"]))
-    if not found:
+        runs.setdefault(run.group, []).append((run, study.root / run_id, content["result"]))
+    if not runs:
         raise SettingError(
             f"No run is finished in {study.root}: give the folder of a study, as `spaql sweep` leaves it."
         )
-    labels = _labels([group[0][0] for group in found.values()])
+    labels = _labels([group[0][0] for group in runs.values()])
     return [
         Group(
             group[0][0].problem,
@@ -102,7 +102,7 @@ def study_groups(study: RunStore) -> list[Group]:
             tuple(folder for _, folder, _ in group),
             tuple(result for _, _, result in group),
         )
-        for name, group in found.items()
+        for name, group in runs.items()
     ]
 
 
@@ -110,8 +110,10 @@ def _labels(runs: Sequence[Run]) -> dict[str, str]:
     """Return a label of each group: its algorithm and, if it has several on a problem, what differs."""
     labels = {}
     for run in runs:
-        named = {one.group: set(one.group.split("/")[2:]) for one in runs if one.algorithm == run.algorithm}
-        alone = len(named) == len({one.problem for one in runs if one.group in named})
+        named = {
+            other.group: set(other.group.split("/")[2:]) for other in runs if other.algorithm == run.algorithm
+        }
+        alone = len(named) == len({other.problem for other in runs if other.group in named})
         shared = set.intersection(*named.values())
         own = [part for part in run.group.split("/")[2:] if part not in shared and not alone]
         labels[run.group] = " ".join([name_of(run.algorithm.rpartition(":")[2]), *own])

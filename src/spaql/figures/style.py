@@ -163,7 +163,7 @@ def number_ticks() -> Formatter:
     """Return a formatter of ticks like `number`, with as many decimals as they need to differ."""
     from matplotlib.ticker import Formatter
 
-    class Numbers(Formatter):
+    class NumberFormatter(Formatter):
         def __call__(self, x: float, pos: int | None = None) -> str:
             return number(x)
 
@@ -173,7 +173,7 @@ def number_ticks() -> Formatter:
             decimals = next(exact, 10)
             return [f"{x:,.{decimals}f}".replace("-", "−") for x in values]
 
-    return Numbers()
+    return NumberFormatter()
 
 
 def short_number(value: float) -> str:

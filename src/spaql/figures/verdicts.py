@@ -98,8 +98,8 @@ def compute_verdict(verdict: Verdict, axes: tuple[int, int] = (0, 1)) -> Verdict
     ]
     learned = " (learned plant)" if verdict.learned else ""
     about = f"{ABOUT_LEARNED.capitalize()}: {verdict.learned}. " if verdict.learned else ""
-    found = verdict.counterexample
-    place = () if found is None else tuple(found.start[j] for j in axes)
+    counterexample = verdict.counterexample
+    place = () if counterexample is None else tuple(counterexample.start[j] for j in axes)
     return VerdictRecord(
         f"{verdict.plant}{learned}: proven from {percent(verdict.proven)} of the states",
         _wrapped(
