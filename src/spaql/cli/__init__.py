@@ -48,7 +48,7 @@ _SECTIONS = {
 @click.group(
     cls=LazyGroup,
     sections=_SECTIONS,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog="""\b
 Exit codes:
   0    done

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from spaql.cli.report import read_numbers, say
+from spaql.cli.report import PATH, read_numbers, say
 from spaql.errors import ChangedPlantWarning, SettingError, nearest
 from spaql.languages import on_terminal
 
@@ -65,9 +65,7 @@ def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the argument RUN, a run folder or a model file, to a command, with the options to read one."""
     params: list[click.Parameter] = vars(algorithm_option(command))["__click_params__"]
     params.insert(0, params.pop())  # click stores them in reverse: this option is listed last
-    return click.argument(
-        "run", type=click.Path(path_type=Path), callback=lambda _, __, run: existing_run(run)
-    )(command)
+    return click.argument("run", type=PATH, callback=lambda _, __, run: existing_run(run))(command)
 
 
 def refuse_occupied(folder: Path, option: str = "--out") -> None:

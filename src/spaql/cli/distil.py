@@ -9,7 +9,7 @@ import click
 
 from spaql.cli.arguments import complete_environment, quiet_option, refuse_occupied
 from spaql.cli.option_groups import problem_options
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -20,22 +20,18 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--env", required=True, shell_complete=complete_environment, help="environment that it plays")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder to write")
-@click.option("--max-leaves", type=int, default=10, show_default=True, help="largest number of leaves")
-@click.option("--rounds", type=int, default=5, show_default=True, help="of play and labelling")
-@click.option("--round-episodes", type=int, default=20, show_default=True, help="of a round")
+@click.option("--out", type=PATH, required=True, help="run folder to write")
+@click.option("--max-leaves", default=10, help="largest number of leaves")
+@click.option("--rounds", default=5, help="of play and labelling")
+@click.option("--round-episodes", default=20, help="of a round")
 @click.option(
     "--loss",
-    type=float,
     default=0.02,
-    show_default=True,
     help="part of the return that a smaller tree may lose before it is improved",
 )
-@click.option(
-    "--steps", type=int, default=1_000_000, show_default=True, help="of the simulator to improve it; 0: none"
-)
-@click.option("--episodes", type=int, default=100, show_default=True, help="fresh ones to evaluate both")
-@click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
+@click.option("--steps", default=1_000_000, help="of the simulator to improve it; 0: none")
+@click.option("--episodes", default=100, help="fresh ones to evaluate both")
+@click.option("--seed", default=0, help="of all randomness")
 @click.option(
     "--vec-normalize",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),

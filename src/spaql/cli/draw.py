@@ -17,7 +17,7 @@ from spaql.cli.arguments import (
     read,
     read_to_play,
 )
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import counted
 
@@ -80,7 +80,7 @@ def _parse_fixed(
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.argument("kind", type=Choice((*KINDS, *STUDY_KINDS)), metavar="KIND")
 @click.option("--x", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from left to right")
 @click.option("--y", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from bottom to top")
@@ -104,7 +104,7 @@ def _parse_fixed(
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="file: .svg, .pdf, .png, of growth also .gif  [default: KIND.svg]",
 )
 @algorithm_option

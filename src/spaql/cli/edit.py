@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_action, read_to_play, run_argument
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     "--tree",
     "file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="take all numbers from a file in JSON, as a page of `spaql show --html` writes it",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="model file to write")
-@click.option("--episodes", type=int, default=100, show_default=True, help="to compare before and after")
-@click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
+@click.option("--out", type=PATH, required=True, help="model file to write")
+@click.option("--episodes", default=100, help="to compare before and after")
+@click.option("--seed", default=0, help="of the episodes")
 @reports("the returns before and after")
 def edit(
     run: Path,

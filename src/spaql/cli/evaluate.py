@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @click.command()
 @run_argument
 @click.option("--env", help="play in another environment of the same spaces  [default: that of the run]")
-@click.option("--episodes", type=int, default=100, show_default=True, help="how many to run")
-@click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
+@click.option("--episodes", default=100, help="how many to run")
+@click.option("--seed", default=0, help="of the episodes")
 @click.option("--random", "with_random", is_flag=True, help="run the random policy beside it")
 @click.option("--deterministic", is_flag=True, help="play a ball's centre or first action, draw nothing")
 @problem_options("parallel")
@@ -167,19 +167,11 @@ def _measured(row: Judged) -> dict[str, Any]:
 
 def _control_text(compared: Comparison) -> str:
     from spaql.evaluation.conditions import CONDITION_TEXTS
-    from spaql.evaluation.control_tables import (
-        INTERACTION_MEANS,
-        MEASURES_MEAN,
-        actuator_cells,
-        return_cells,
-        step_test_cells,
-        tracking_cells,
-    )
+    from spaql.evaluation.control_tables import loop_tables, measures_mean, return_cells
     from spaql.tables import aligned
 
     judged = compared.rows
     parts = []
-    first = judged[0].control
     where = CONDITION_TEXTS[next(iter(compared.conditions))]
     if len(judged) > 1 or len(compared.conditions) > 1:
         for condition, rows in compared.conditions.items():
@@ -191,16 +183,8 @@ def _control_text(compared: Comparison) -> str:
         "\n".join(textwrap.wrap(f"{name} could not be built: {why}", 100))
         for name, why in compared.refused.items()
     ]
-    for j, one in enumerate(first.tracking):
-        title = f"{one.name} to {one.setpoint}, in episodes of {where}"
-        parts.append(f"{title}\n{aligned(tracking_cells(judged, j))}")
-        if judged[0].response is not None:
-            title = f"{one.name} in a step test without noise, then under load"
-            parts.append(f"{title}\n{aligned(step_test_cells(judged, j))}")
-    for j, action in enumerate(first.actuators):
-        parts.append(f"{action.name}\n{aligned(actuator_cells(judged, j))}")
-    means = f"{MEASURES_MEAN} {INTERACTION_MEANS}" if len(first.tracking) > 1 else MEASURES_MEAN
-    return "\n\n".join([*parts, "\n".join(textwrap.wrap(means, 100))])
+    parts += [f"{title}\n{aligned(cells)}" for title, cells in loop_tables(judged, where)]
+    return "\n\n".join([*parts, "\n".join(textwrap.wrap(measures_mean(judged), 100))])
 
 
 def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
@@ -218,7 +202,7 @@ def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
     if result.constraints:
         data["violations"] = result.violations
     if result.excursions:
-        data["excursions"] = [dataclasses.asdict(one) for one in result.excursions]
+        data["excursions"] = [dataclasses.asdict(excursion) for excursion in result.excursions]
     if random is not None:
         data["random"] = {"mean": random.mean, "ci95": random.ci95}
     return data
@@ -236,8 +220,8 @@ def _text(result: Evaluation, random: Evaluation | None, condition: str) -> str:
     for episode in result.worst:
         steps = counted(episode.length, "step")
         lines.append(f"  {number(episode.total, digits):>9} after {steps} from {short(episode.start)}")
-    for one, count in zip(result.constraints, result.violations.values(), strict=True):
+    for constraint, count in zip(result.constraints, result.violations.values(), strict=True):
         held = f"broken in {count:,} of {episodes}" if count else f"kept in {episodes}"
-        lines.append(f"constraint    {one.label}: {held}")
-    lines += [f"bounds        {one.text(len(result.returns))}" for one in result.excursions]
+        lines.append(f"constraint    {constraint.label}: {held}")
+    lines += [f"bounds        {excursion.text(len(result.returns))}" for excursion in result.excursions]
     return "\n".join(lines)

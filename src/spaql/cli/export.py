@@ -20,7 +20,7 @@ from spaql.cli.arguments import (
     run_argument,
 )
 from spaql.cli.group import FAILED
-from spaql.cli.report import Report, reports, without_infinities
+from spaql.cli.report import PATH, Report, reports, without_infinities
 from spaql.errors import BadEnvironmentError, SettingError, SpaqlError
 from spaql.formatting import counted, number, places, with_interval
 
@@ -64,8 +64,8 @@ class _TargetOption(click.Option):
     metavar="TARGET",
     shell_complete=_complete_target,
 )
-@click.option("--out", type=click.Path(path_type=Path), help="folder to write in")
-@click.option("--name", default="controller", show_default=True, help="of the files and functions")
+@click.option("--out", type=PATH, help="folder to write in")
+@click.option("--name", default="controller", help="of the files and functions")
 @click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
 @click.option("--form", type=Choice(["rules", "table"]), help="of the code  [default: by size]")
 @click.option("--standard", type=Choice(["misra"]), help="of C, checked by cppcheck, with a trace to tests")
@@ -78,9 +78,7 @@ class _TargetOption(click.Option):
 )
 @click.option(
     "--episodes",
-    type=int,
     default=100,
-    show_default=True,
     help="with noise, to count how often it triggers the safe action; 0 for none",
 )
 @click.option("--step", type=int, help="time step to export (AQL has one policy per step)")
@@ -89,13 +87,11 @@ class _TargetOption(click.Option):
     type=int,
     help="random points to compare  [default: 1000000; 100000 for octave and micropython]",
 )
-@click.option(
-    "--report", type=click.Path(path_type=Path), help="file to keep the equivalence check in, as JSON"
-)
+@click.option("--report", type=PATH, help="file to keep the equivalence check in, as JSON")
 @click.option(
     "--check",
     "checked",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="instead compare the hashes in an exported file with those of RUN",
 )
 @reports("the equivalence check")

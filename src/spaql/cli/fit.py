@@ -10,7 +10,7 @@ import click
 from spaql.cli.arguments import quiet_option, refuse_occupied
 from spaql.cli.group import FAILED
 from spaql.cli.option_groups import constraint_options
-from spaql.cli.report import Report, names, numbers, reports
+from spaql.cli.report import PATH, Report, names, numbers, reports
 from spaql.errors import SettingError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 
 
 @click.command()
-@click.argument("logs", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("logs", type=PATH, nargs=-1, required=True)
 @click.option(
     "--observations", metavar="NAME,...", callback=names, required=True, help="columns that are observed"
 )
@@ -64,22 +64,18 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     callback=_pairs,
     help="an observation and the set-point it is to follow; may be repeated",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
-@click.option("--effort", type=float, default=1.0, show_default=True, help="of the search, as of plantree")
-@click.option(
-    "--mirror", default="auto", show_default=True, help="symmetry: auto, off, or by names, as of plantree"
-)
-@click.option("--out", type=click.Path(path_type=Path), help="run folder  [default: runs/LOG/fit/seed=SEED]")
+@click.option("--seed", default=0, help="of all randomness")
+@click.option("--effort", default=1.0, help="of the search, as of plantree")
+@click.option("--mirror", default="auto", help="symmetry: auto, off, or by names, as of plantree")
+@click.option("--out", type=PATH, help="run folder  [default: runs/LOG/fit/seed=SEED]")
 @click.option(
     "--experiment",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="folder for the next experiment: visit.csv and excitation.csv",
 )
 @click.option(
     "--amplitude",
-    type=float,
     default=0.3,
-    show_default=True,
     help="of the excitation, as a share of half the range of actions that was tried",
 )
 @click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")

@@ -9,7 +9,7 @@ import click
 
 from spaql.cli.arguments import quiet_option, read_to_play, refuse_occupied, run_argument
 from spaql.cli.option_groups import problem_options
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.formatting import counted, with_interval
 
 if TYPE_CHECKING:
@@ -21,13 +21,11 @@ _EPISODES = 100
 
 @click.command()
 @run_argument
-@click.option("--steps", type=int, default=1_000_000, show_default=True, help="of the simulator")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder to write")
-@click.option("--max-leaves", type=int, default=6, show_default=True, help="largest number of leaves")
-@click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
-@click.option(
-    "--episodes", type=int, default=_EPISODES, show_default=True, help="to compare before and after"
-)
+@click.option("--steps", default=1_000_000, help="of the simulator")
+@click.option("--out", type=PATH, required=True, help="run folder to write")
+@click.option("--max-leaves", default=6, help="largest number of leaves")
+@click.option("--seed", default=0, help="of all randomness")
+@click.option("--episodes", default=_EPISODES, help="to compare before and after")
 @problem_options("parallel", "ray")
 @quiet_option
 @reports("the returns before and after")

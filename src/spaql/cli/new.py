@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.errors import SettingError
 
 _SUFFIX = ".template"
@@ -17,7 +17,7 @@ _HIDDEN = "dot-"
 
 
 @click.command()
-@click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="NAME", type=PATH)
 @reports("the names of the files")
 def new(folder: Path) -> Report:
     """Write a project for a plant of your own into the new folder NAME.

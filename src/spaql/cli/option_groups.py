@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from spaql.cli.report import names, numbers
+from spaql.cli.report import PATH, names, numbers
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -80,7 +80,7 @@ _PROBLEM_OPTIONS: dict[str, Decorator] = {
         "--config",
         "options",
         metavar="FILE",
-        type=click.Path(path_type=Path),
+        type=PATH,
         callback=_read_config,
         help="TOML file with the options of ENV: of an FMU its inputs, outputs, set-points, cost and so on",
     ),

@@ -11,11 +11,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
 from spaql.languages import on_terminal
+
+PATH = click.Path(path_type=Path)
+"""The type of an argument or option that is a path."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, made_by, read, read_to_play, run_argument
-from spaql.cli.report import Report, numbers_or_names, reports
+from spaql.cli.report import PATH, Report, numbers_or_names, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import counted
 
@@ -33,10 +33,8 @@ FORMS = ("rules", "csv", "markdown", "latex", "dot")
     callback=numbers_or_names,
     help="instead explain what is done for this observation; for features by name, as error=0.2,speed=1",
 )
-@click.option("--as", "form", type=Choice(FORMS), default="rules", show_default=True, help="what to print")
-@click.option(
-    "--html", "card", type=click.Path(path_type=Path), help="write a page to play with: tree, map and plant"
-)
+@click.option("--as", "form", type=Choice(FORMS), default="rules", help="what to print")
+@click.option("--html", "card", type=PATH, help="write a page to play with: tree, map and plant")
 @click.option("--stress", "stressed", is_flag=True, help="add smaller trees and stress tests to that page")
 @click.option("--step", type=int, help="time step, of aql or of --episode")
 @click.option("--episode", type=int, help="explain what is done at --step of the episode of this seed")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_to_play, run_argument
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -18,17 +18,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @run_argument
-@click.option("--out", type=click.Path(path_type=Path), help="save a tree as a controller of its own")
+@click.option("--out", type=PATH, help="save a tree as a controller of its own")
 @click.option("--leaves", type=int, help="the best of at most so many leaves  [default: by --loss]")
 @click.option(
     "--loss",
-    type=float,
     default=0.02,
-    show_default=True,
     help="the smallest that loses at most this part of the exact tree's return",
 )
-@click.option("--episodes", type=int, default=100, show_default=True, help="of each tree")
-@click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
+@click.option("--episodes", default=100, help="of each tree")
+@click.option("--seed", default=0, help="of the episodes")
 @reports("the trees")
 def simplify(
     run: Path, out: Path | None, leaves: int | None, loss: float, episodes: int, seed: int

@@ -18,7 +18,7 @@ from spaql.agents.train_tries import TRIES_FILE
 from spaql.agents.tries import SELECTION_EPISODES
 from spaql.cli.arguments import ChoiceOrOwn, complete_environment, quiet_option
 from spaql.cli.option_groups import options_as, problem_options
-from spaql.cli.report import Report, reports, say
+from spaql.cli.report import PATH, Report, reports, say
 from spaql.cli.setting_options import SHIPPED, TrainCommand, own_settings, setting_options
 from spaql.cli.suited import CHOSEN, recommended, suited
 from spaql.cli.training import Training, train_once
@@ -47,16 +47,12 @@ _budget_options = options_as(
         ),
         click.option(
             "--selection-episodes",
-            type=int,
             default=SELECTION_EPISODES,
-            show_default=True,
             help="episodes of each try, by which one is selected",
         ),
         click.option(
             "--checkpoint-every",
-            type=int,
             default=100,
-            show_default=True,
             help="iterations after which --resume can go on",
         ),
     ],
@@ -75,9 +71,7 @@ _budget_options = options_as(
 @click.option("--seed", type=int, help="of all randomness; drawn if not given")
 @click.option(
     "--tries",
-    type=int,
     default=1,
-    show_default=True,
     help="train n seeds, select one by episodes of each, and evaluate it by others",
 )
 @click.option(
@@ -85,7 +79,7 @@ _budget_options = options_as(
     type=int,
     help="processes that train the tries; the result is the same  [default: one for every core]",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="run folder  [default: runs/ENV/ALGO/seed=SEED]")
+@click.option("--out", type=PATH, help="run folder  [default: runs/ENV/ALGO/seed=SEED]")
 @problem_options()
 @click.option(
     "--reward-range",

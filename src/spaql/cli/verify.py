@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, algorithm_option, existing_run, quiet_option, read_to_play
-from spaql.cli.report import Report, numbers, reports
+from spaql.cli.report import PATH, Report, numbers, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import duration
 
@@ -38,15 +38,11 @@ def _ranges(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "--seconds", type=float, default=60.0, show_default=True, help="of processor time for the search"
-)
+@click.argument("run", type=PATH, required=False)
+@click.option("--seconds", default=60.0, help="of processor time for the search")
 @click.option("--starts", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states to begin in")
 @click.option("--target", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states to come to")
-@click.option(
-    "--stays/--passes", default=True, help="stay in the target for ever, or come to it once  [default: stays]"
-)
+@click.option("--stays/--passes", default=True, help="stay in the target for ever, or come to it once")
 @click.option(
     "--allowed", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states that are never left"
 )
@@ -70,17 +66,17 @@ def _ranges(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     help="prove it of the controller as it is exported, in the numbers of the machine",
 )
 @click.option("--learned", is_flag=True, help="prove it of the learned plant, which is not the real one")
-@click.option("--map", "map_file", type=click.Path(path_type=Path), help="draw the cells (svg, pdf, png)")
+@click.option("--map", "map_file", type=PATH, help="draw the cells (svg, pdf, png)")
 @click.option("--axes", metavar="I J", type=int, nargs=2, help="numbers of the state that the map is over")
 @click.option(
     "--certificate",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="write what was proven to a file that --check can check",
 )
 @click.option(
     "--check",
     "checked",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="check a certificate; with RUN, also that it is about its plant and its controller",
 )
 @quiet_option

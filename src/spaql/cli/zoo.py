@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -81,9 +81,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 @zoo.command()
 @click.argument("name", shell_complete=_complete)
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="file to write, such as oven.spaql"
-)
+@click.option("--out", type=PATH, required=True, help="file to write, such as oven.spaql")
 @reports("the name of the file, and what is known of the controller")
 def get(name: str, out: Path) -> Report:
     """Write the controller NAME to a file that every command takes as RUN.

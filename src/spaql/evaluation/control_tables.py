@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spaql.evaluation.beside import Judged
@@ -11,13 +11,13 @@ from spaql.evaluation.control import BAND
 from spaql.formatting import duration, number, places, with_interval
 from spaql.tables import TextTable
 
-MEASURES_MEAN = (
+_MEASURES = (
     "Medians over responses of rise time (10 to 90 % of a step), overshoot and settling time (within "
     f"{100 * BAND:.0f} % of the step, or three standard deviations of the noise); means of the error at rest "
     "(last tenth) and of the integral of the absolute error (IAE). Movement: mean change from a sample to "
     "the next, of the range."
 )
-INTERACTION_MEANS = "Interaction: the largest change of a number after a step of another set-point."
+_INTERACTION = "Interaction: the largest change of a number after a step of another set-point."
 LADDER_MEANS = (
     "Structures that were tried, all evaluated from the same starts, and the one that was chosen (>): the "
     "plainest to which no larger one adds more than 1 % of the score for each kind of feature and each leaf, "
@@ -86,6 +86,22 @@ def _breaking(row: Judged) -> str:
     """Return how many episodes break a constraint."""
     broken = row.evaluation.broken
     return "" if broken is None else f"{int(broken.any(axis=1).sum()):,} of {len(broken):,}"
+
+
+def loop_tables(rows: Sequence[Judged], where: str) -> Iterator[tuple[str, TextTable]]:
+    """Yield the measures of closed loops in episodes of some plants: tables with their titles."""
+    first = rows[0]
+    for j, tracking in enumerate(first.control.tracking):
+        yield f"{tracking.name} to {tracking.setpoint}, in episodes of {where}", tracking_cells(rows, j)
+        if first.response is not None:
+            yield f"{tracking.name} in a step test without noise, then under load", step_test_cells(rows, j)
+    for k, actuator in enumerate(first.control.actuators):
+        yield actuator.name, actuator_cells(rows, k)
+
+
+def measures_mean(rows: Sequence[Judged]) -> str:
+    """Return what the columns of these tables mean."""
+    return f"{_MEASURES} {_INTERACTION}" if len(rows[0].control.tracking) > 1 else _MEASURES
 
 
 def tracking_cells(rows: Sequence[Judged], index: int) -> TextTable:
