@@ -25,7 +25,7 @@ from spaql.stats import mean_ci95
 from spaql.values import real_number, whole_number
 
 REPORT_FILE = "distillation.json"
-"""What a distilled run was made from, beside the usual files of its folder."""
+"""What a distilled run was made from, next to the usual files of its folder."""
 
 
 @dataclass(frozen=True, eq=False)

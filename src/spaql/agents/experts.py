@@ -186,7 +186,7 @@ def _check_spaces(name: str, spaces: tuple[Any, Any], problem: Problem) -> None:
 def _onnx(path: Path, problem: Problem) -> ActionFunction:
     """Return the actions of an ONNX model: its output `action`, or the first one.
 
-    For a list of actions that output is the action's number, or a score of each action, of which the highest
+    For discrete actions that output is the action's number, or a score of each action, of which the highest
     counts.
     """
     from spaql.export.languages.onnx import runtime_module  # loads all targets, which training does not need

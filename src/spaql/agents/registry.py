@@ -67,7 +67,7 @@ class PlanTree(Agent):
 
     @property
     def lags(self) -> list[str] | None:
-        """What the state of the learned plant has besides an observation, by name.
+        """What the state of the learned plant has in addition to an observation, by name.
 
         Earlier values and last actions are chosen by the errors of predictions of held-out episodes, as few
         as do. None where no ladder was climbed in the learned plant.
@@ -115,7 +115,7 @@ class PlanTree(Agent):
 class TreeSearch(Agent):
     """Search a small tree on the simulator itself, for simulators with cheap steps.
 
-    Every step is counted, those of judgements included. The policy is a `Controller`: its rules may compare
+    Every step is counted, those of evaluations included. The policy is a `Controller`: its rules may compare
     weighted sums of observations, and its leaves hold affine laws for a Box, or switching laws for a list.
     Where set-points are declared, it is a `Controller`: the plainest that does the job.
 

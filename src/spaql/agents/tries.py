@@ -59,7 +59,7 @@ class Try:
 class Tries:
     """The results of several tries, and which one was picked.
 
-    The selection mean of the picked one is biased upwards, because it was picked for it: judge it by
+    The selection mean of the picked one is biased upwards, because it was picked for it: evaluate it by
     `spaql.evaluate`, whose episodes were not used to pick.
 
     Examples

@@ -25,9 +25,9 @@ DRIVEN_STEPS = 10_000
 _SEEDS = 5
 _PERIODS = (1, 5, 20)
 _CORNERS = 4
-"""Most numbers of an action of which all corners are held."""
+"""Most components of an action of which all corners are held."""
 _LISTED = 6
-"""Most Discrete actions that count as extreme, and most numbers of an observation that are driven."""
+"""Most Discrete actions that count as extreme, and most components of an observation that are driven."""
 ActionDriver = Callable[[int, NDArray[np.float64], NDArray[np.float64]], Any]
 """Returns an action for the step, the observation and the one before."""
 

@@ -15,14 +15,14 @@ _SECTIONS = {
         "train": "Learn a policy for an environment.",
         "distil": "Turn a network or a function into a small tree, and improve it.",
         "fit": "Learn a policy from a log of the plant, without a simulator.",
-        "improve": "Search for a better tree on the simulator, from one that there is.",
+        "improve": "Improve an existing controller on the simulator.",
         "simplify": "Find a smaller tree that controls as well, or nearly.",
         "edit": "Change the action of a leaf by hand.",
         "zoo": "List trained controllers that ship with spaql, and take one.",
     },
     "Understand it": {
         "show": "Print a learned policy as if-then rules.",
-        "model": "Print what was learned of the plant, and how right it is.",
+        "model": "Print the learned plant, and how accurate it is.",
         "draw": "Draw a learned policy: its tree, maps, phase portrait and more.",
         "evaluate": "Run fresh episodes of a learned policy.",
         "stress": "Look for the worst: starts, changed plants, noise, delay.",
@@ -35,12 +35,12 @@ _SECTIONS = {
         "sweep": "Execute the runs of a study, here or on a Ray cluster.",
         "results": "Summarise the runs of a study, and export them as a table.",
         "paper": "Reproduce the paper: its studies, tables, figures, and a report.",
-        "compare": "Set returns and interactions beside those of other algorithms.",
+        "compare": "Compare returns and interactions with those of other algorithms.",
     },
     "Help": {
-        "check": "Try whether an environment or an algorithm keeps its promises.",
+        "check": "Check whether an environment or an algorithm keeps its promises.",
         "warm-up": "Compile now what would be compiled in the first training.",
-        "completion": "Print the lines that teach a shell to complete commands.",
+        "completion": "Print the lines by which a shell completes commands.",
     },
 }
 

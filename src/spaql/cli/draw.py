@@ -91,16 +91,16 @@ def _parse_fixed(
     callback=_parse_fixed,
     help="fix another one; may be repeated",
 )
-@click.option("--step", type=int, help="time step, of aql or of --episode")
+@click.option("--step", type=int, help="time step of aql or of --episode")
 @click.option("--episode", type=int, help="show the policy at --step of the episode of this seed")
-@click.option("--leaves", type=int, help="draw the best tree with at most so many leaves, not the exact one")
+@click.option("--leaves", type=int, help="draw the best tree with at most n leaves, not the exact one")
 @click.option("--episodes", type=int, help="episodes to play  [default: as many as the picture needs]")
 @click.option("--wanted", type=float, help="return to mark among the sizes")
 @click.option(
     "--beside",
     metavar="pid,lqr",
     callback=parse_methods,
-    help="beside a response  [default: pid]",
+    help="compared with in a response  [default: pid]",
 )
 @click.option(
     "--out",
@@ -182,7 +182,7 @@ def draw(
 def _check_options(kind: str, options: dict[str, Any]) -> None:
     """Refuse options of other kinds of picture."""
     if "beside" in options and kind != "response":
-        raise click.UsageError(f"Other controllers are drawn beside a response, and not beside a {kind}.")
+        raise click.UsageError(f"Other controllers are drawn in a response, and not in a {kind}.")
     if "episode" in options and kind not in ("map", "phase"):
         raise click.UsageError("--episode is for a map and a phase portrait.")
     if kind == "counterexample" and options:

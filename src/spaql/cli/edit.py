@@ -53,8 +53,8 @@ def edit(
     """Change a leaf or a rule of the policy in RUN, try it, and save it as a controller of its own.
 
     A leaf gets another action, or other numbers of its law; a rule, another threshold. A switching law has an
-    offset and gains for each action. Names of observations, features and numbers of an action may leave out
-    their units. Every other command takes the file that is written, such as spaql evaluate.
+    offset and gains for each action. Names of observations, features and components of an action may leave
+    out their units. Every other command takes the file that is written, such as spaql evaluate.
 
     \b
     Examples:

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 @click.option("--env", help="play in another environment of the same spaces  [default: that of the run]")
 @click.option("--episodes", default=100, help="how many to run")
 @click.option("--seed", default=0, help="of the episodes")
-@click.option("--random", "with_random", is_flag=True, help="run the random policy beside it")
+@click.option("--random", "with_random", is_flag=True, help="compare it with the random policy")
 @click.option("--deterministic", is_flag=True, help="play a ball's centre or first action, draw nothing")
 @problem_options("parallel")
 @click.option("--perturbed", is_flag=True, help="on perturbed plants: gains, dead time, noise as declared")
 @click.option(
-    "--beside", metavar="pid,lqr", callback=parse_methods, help="tune these, and judge them as well"
+    "--beside", metavar="pid,lqr", callback=parse_methods, help="tune these, and evaluate them as well"
 )
 @click.option("--steps", type=int, help="simulator steps to tune each  [default: as many as the run had]")
 @reports("the result")
@@ -48,8 +48,8 @@ def evaluate(
 ) -> Report:
     """Run fresh episodes of the policy in RUN, a run folder or a model file.
 
-    Where set-points are declared, the closed loop is measured: rise time, overshoot, settling time, error at
-    rest, integral of the absolute error, and the movement of the actuators.
+    Where set-points are declared, the closed loop is measured: rise time, overshoot, settling time,
+    steady-state error, integral of the absolute error, and the movement of the actuators.
 
     With --beside, classical controllers are tuned for the plants that the policy was designed for, perturbed
     or nominal, and all are evaluated on both; with --perturbed, on perturbed plants alone.
@@ -64,7 +64,7 @@ def evaluate(
     """
     from spaql.agents import Agent
     from spaql.controllers import RandomPolicy
-    from spaql.evaluation import beside as judge_beside
+    from spaql.evaluation import beside as compare_with
     from spaql.evaluation import evaluate as run_episodes
     from spaql.evaluation.beside import steps_of
     from spaql.evaluation.conditions import NOMINAL, PERTURBED, conditions_of, in_condition
@@ -88,7 +88,7 @@ def evaluate(
     compared: Comparison | None = None
     if beside or problem.setpoints:
         steps = steps_of(agent) if steps is None else steps
-        compared = judge_beside(
+        compared = compare_with(
             agent, problem, methods=beside or (), conditions=conditions, steps=steps, **played
         )
     result = compared.rows[0].evaluation if compared else run_episodes(agent, where, **played)

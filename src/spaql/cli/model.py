@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @run_argument
-@click.option("--digits", default=3, help="round numbers to so many digits")
+@click.option("--digits", default=3, help="round numbers to n digits")
 @click.option("--exact", is_flag=True, help="write all digits of all numbers")
 @click.option(
     "--at", metavar="X,Y,...", callback=numbers, help="print only the cell of this observation, and its law"

@@ -25,7 +25,7 @@ FORMS = ("rules", "csv", "markdown", "latex", "dot")
 
 @click.command()
 @run_argument
-@click.option("--digits", type=int, help="round numbers to so many digits  [default: exact]")
+@click.option("--digits", type=int, help="round numbers to n digits  [default: exact]")
 @click.option("--numbers", "numbered", is_flag=True, help="write the number of each leaf and rule")
 @click.option(
     "--at",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @run_argument
 @click.option("--out", type=PATH, help="save a tree as a controller of its own")
-@click.option("--leaves", type=int, help="the best of at most so many leaves  [default: by --loss]")
+@click.option("--leaves", type=int, help="the best of at most n leaves  [default: by --loss]")
 @click.option(
     "--loss",
     default=0.02,

@@ -83,7 +83,7 @@ class Bench:
     action_values
         Physical values of Discrete actions, such as forces; their indices by default.
     action_unit
-        Unit of these, or of the numbers of an action.
+        Unit of these, or of the components of an action.
     axes
         The two numbers of the state that are the axes of a map.
     parameters

@@ -1,4 +1,4 @@
-"""A controller judged as control engineers do: responses to set-points, and what the actuators have to do."""
+"""Controllers evaluated as control engineers do: responses to set-points, and what actuators have to do."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Actuator:
 
     name: str
     movement: float
-    """Mean change from a sample to the next: share of its range, or of samples for a list of actions."""
+    """Mean change from a sample to the next: share of its range, or of samples for discrete actions."""
     total_variation: float
     """Sum of all changes in an episode, in its unit; for a list, how often it changed."""
     reversals: float
@@ -140,7 +140,7 @@ def _first(true: NDArray[np.bool_]) -> float:
 def actuator(
     name: str, actions: list[Floats], ends: tuple[float, float] | None, time_step: float
 ) -> Actuator:
-    """Return what a number of the action has to do in some episodes; a list of actions has no ends."""
+    """Return what a component of the action has to do in some episodes; discrete actions have no ends."""
     low, high = ends or (0.0, 1.0)
     width = high - low if math.isfinite(high - low) else 1.0
     changes = [

@@ -43,7 +43,7 @@ class Response:
     interactions: tuple[float, ...]
     """How far each number is moved by the steps of the other set-points, at most; 0 where there is one."""
     errors_under_load: tuple[float, ...]
-    """The error of each number at rest under the load."""
+    """The steady-state error of each signal under the load."""
 
 
 @dataclass(frozen=True)
