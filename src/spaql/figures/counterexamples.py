@@ -116,7 +116,7 @@ def _note(verdict: Verdict) -> str:
         f"{verdict.sentence}. From the state {', '.join(f'{x:.6g}' for x in counterexample.start)}, "
         f"{counterexample.why}."
     )
-    return "\n".join(textwrap.wrap(text, 105))
+    return textwrap.fill(text, 105)
 
 
 def _panel(verdict: Verdict, name: str, values: list[float], period: float) -> EpisodePanel:

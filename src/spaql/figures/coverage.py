@@ -13,7 +13,7 @@ from spaql.figures.axis import Axis, find_axis
 from spaql.figures.drawing import register
 from spaql.figures.map_drawing import mark_axes
 from spaql.figures.maps import AxisRange, axis_range
-from spaql.figures.style import new_figure
+from spaql.figures.style import draw_grid, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,13 +91,12 @@ def draw_coverage(record: CoverageRecord) -> Figure:
 
     figure = new_figure(record.title, record.note, 5.2, width=7.2)
     ax = figure.subplots()
-    ax.grid(visible=False)
     rows = np.array(record.rows)
-    image = ax.imshow(
+    image = draw_grid(
+        ax,
         np.ma.masked_equal(rows, 0),
-        extent=(record.x.low, record.x.high, record.y.low, record.y.high),
-        origin="lower",
-        aspect="auto",
+        (record.x.low, record.x.high),
+        (record.y.low, record.y.high),
         interpolation="none",
         cmap="Blues",
         norm=LogNorm(0.5, max(2, int(rows.max()))),
