@@ -48,7 +48,7 @@ _budget_options = options_as(
         click.option(
             "--selection-episodes",
             default=SELECTION_EPISODES,
-            help="episodes of each try, by which one is selected",
+            help="episodes of each try, by which one is picked",
         ),
         click.option(
             "--checkpoint-every",
@@ -72,7 +72,7 @@ _budget_options = options_as(
 @click.option(
     "--tries",
     default=1,
-    help="train n seeds, select one by episodes of each, and evaluate it by others",
+    help="train n seeds, pick one by episodes of each, and evaluate it by others",
 )
 @click.option(
     "--workers",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def train_several(training: Training, tries: int, workers: int | None) -> Report:
-    """Train the tries of a run folder, save the selected one in it, and return its evaluation.
+    """Train the tries of a run folder, save the picked one in it, and return its evaluation.
 
     If it is to be verified, so are those that the selection episodes cannot tell from the best.
     """
@@ -75,7 +75,7 @@ def train_several(training: Training, tries: int, workers: int | None) -> Report
         tried = _trained(training, tries, workers, report, prove if training.verified else None)
     except KeyboardInterrupt:
         say(
-            f"Interrupted: {finished} of {tries} tries are finished in {folder}, and none is selected; "
+            f"Interrupted: {finished} of {tries} tries are finished in {folder}, and none is picked; "
             "--resume goes on with the others.",
             err=True,
         )
