@@ -39,7 +39,7 @@ def read_back(saved: _Saved, loaded: _Saved, *, episodes: int = 0) -> None:
     ----------
     saved
         An agent or controller. One that has no policy yet is not compared.
-    found
+    loaded
         What its file holds.
     episodes
         How many to play with each, from the same starts: the actions at the observations on the way, and the
@@ -86,13 +86,13 @@ def _compare(ours: Policy, theirs: Policy, observations: Sequence[NDArray[Any]] 
     for step, batch in enumerate(observations):
         steps = np.full(rows, step)
         wanted = np.asarray(playing.act(batch, steps, None))
-        given = np.asarray(reading.act(batch, steps, None))
-        if not np.array_equal(wanted, given):
-            differs = (wanted != given).reshape(rows, -1).any(axis=1)
+        actions = np.asarray(reading.act(batch, steps, None))
+        if not np.array_equal(wanted, actions):
+            differs = (wanted != actions).reshape(rows, -1).any(axis=1)
             row = int(np.flatnonzero(differs)[0])
             raise ArchiveError(
                 f"The file that was written does not act as what was to be saved: at {batch[row].tolist()} "
-                f"it returns {given[row].tolist()}, not {wanted[row].tolist()}. {_ADVICE}"
+                f"it returns {actions[row].tolist()}, not {wanted[row].tolist()}. {_ADVICE}"
             )
 
 

@@ -192,8 +192,8 @@ def _edit(origin: Mapping[str, Any]) -> str:
         return f", leaf {origin.get('leaf')} set by hand to {origin['do']}"
     if "threshold" in origin:
         return f", threshold of rule {origin.get('rule')} set by hand to {origin['threshold']}"
-    set_to = [f"offset {one}" for one in origin.get("offset", [])]
-    set_to += [f"gain {one}" for one in origin.get("gain", [])]
+    set_to = [f"offset {change}" for change in origin.get("offset", [])]
+    set_to += [f"gain {change}" for change in origin.get("gain", [])]
     return f", leaf {origin.get('leaf')} set by hand: {', '.join(set_to)}" if set_to else ""
 
 
@@ -209,12 +209,12 @@ def _remarks(source: Agent | Design, tree: Controller, digits: int | None) -> li
         remarks.append(
             f"# fitted to {', '.join(log['files'])}, {counted(log['steps'], 'step')}: {log['verdict']}"
         )
-    made = source.origin if isinstance(source, Design) else {}
-    if "from" in made:
-        remarks.append(f"# made from {made['from']}{_edit(made)}")
-    if {"algorithm", "seed", "total_timesteps"} <= made.keys():
+    origin = source.origin if isinstance(source, Design) else {}
+    if "from" in origin:
+        remarks.append(f"# made from {origin['from']}{_edit(origin)}")
+    if {"algorithm", "seed", "total_timesteps"} <= origin.keys():
         remarks.append(
-            f"# learned by {made['algorithm']}, seed {made['seed']}, {made['total_timesteps']:,} steps"
+            f"# learned by {origin['algorithm']}, seed {origin['seed']}, {origin['total_timesteps']:,} steps"
         )
     for lock in tree.locks:
         where = (

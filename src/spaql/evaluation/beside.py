@@ -172,8 +172,8 @@ def beside(
     >>> from spaql import RandomPolicy, make_problem
     >>> oven = make_problem("spaql/Oven-v0")
     >>> policy = RandomPolicy(oven.states, oven.actions)
-    >>> found = beside(policy, oven, methods=["pid"], steps=20_000, episodes=5)
-    >>> [row.name for row in found.rows], list(found.conditions), found.rows[1].difference > 0
+    >>> result = beside(policy, oven, methods=["pid"], steps=20_000, episodes=5)
+    >>> [row.name for row in result.rows], list(result.conditions), result.rows[1].difference > 0
     (['this', 'pid'], ['perturbed', 'nominal'], True)
     """
     policy, problem = policy_and_problem(agent, env)

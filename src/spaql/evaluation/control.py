@@ -113,8 +113,8 @@ def step_response(
 
     Examples
     --------
-    >>> found = step_response(1.0 - 0.5 ** np.arange(20), 1.0, time_step=0.1)
-    >>> round(found.rise_time, 3), found.overshoot, found.settling_time
+    >>> result = step_response(1.0 - 0.5 ** np.arange(20), 1.0, time_step=0.1)
+    >>> round(result.rise_time, 3), result.overshoot, result.settling_time
     (0.3, 0.0, 0.5)
     """
     y = np.asarray(signal, np.float64)
@@ -248,8 +248,8 @@ def evaluate_control(
     >>> from spaql import make_problem
     >>> from spaql.controllers import RandomPolicy
     >>> motor = make_problem("spaql/DCMotor-v0", measured=False)
-    >>> _, found = evaluate_control(RandomPolicy(motor.states, motor.actions), motor, episodes=5)
-    >>> found.tracking[0].name, 0.2 < found.actuators[0].movement < 0.5
+    >>> _, result = evaluate_control(RandomPolicy(motor.states, motor.actions), motor, episodes=5)
+    >>> result.tracking[0].name, 0.2 < result.actuators[0].movement < 0.5
     ('position [rad]', True)
     """
     episodes = whole_number("episodes", episodes, least=1)

@@ -126,8 +126,8 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
     --------
     >>> from spaql import RandomPolicy, make_problem
     >>> oven = make_problem("spaql/Oven-v0")
-    >>> found = step_test(oven, {"random": RandomPolicy(oven.states, oven.actions)})
-    >>> found.loaded, found.load, found.begins, found.responses["random"].signals.shape
+    >>> result = step_test(oven, {"random": RandomPolicy(oven.states, oven.actions)})
+    >>> result.loaded, result.load, result.begins, result.responses["random"].signals.shape
     ('heat', 0.25, (150, 300), (450, 1))
     """
     plan = step_plan(problem, horizon=horizon)

@@ -144,8 +144,8 @@ def _numbers(source: Agent | Design, fresh: Evaluation, exact: Controller | None
         "worst of them": number(fresh.returns.min(), places(fresh.mean, fresh.ci95)),
         "return of the random policy": with_interval(random.mean, random.ci95),
     }
-    for one, count in zip(fresh.constraints, fresh.violations.values(), strict=True):
-        shown[f"episodes that break {one.label}"] = f"{count:,}"
+    for constraint, count in zip(fresh.constraints, fresh.violations.values(), strict=True):
+        shown[f"episodes that break {constraint.label}"] = f"{count:,}"
     if exact is not None:
         size, word = counted(exact.n_leaves, "leaf").split()
         shown[word + (", the fewest that do the same" if exact.smallest else "")] = size
