@@ -88,7 +88,7 @@ class CheckReport:
 
     Examples
     --------
-    >>> report = CheckReport("a plant", (Finding("resets", "A reset begins an episode.", "passed"),))
+    >>> report = CheckReport("a plant", (CheckResult("resets", "A reset begins an episode.", "passed"),))
     >>> bool(report), len(report.failed)
     (True, 0)
     """
