@@ -18,8 +18,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from spaql.plugins.hardware.protocol import encoded
 from studies import TESTS, Row, column, groups, parser, run, show
+
+from spaql.plugins.hardware.protocol import encoded
 
 sys.path.append(TESTS)
 

@@ -9,7 +9,7 @@ _NEGLIGIBLE = 1e-6
 _LARGE = 1e6
 """From here on numbers are rounded before the decimal point."""
 _HUGE, _TINY = 1e15, 9
-"""From here on, and beyond so many decimal places, numbers have an exponent."""
+"""From here on, and beyond this many decimal places, numbers have an exponent."""
 _PLURALS = {"leaf": "leaves"}
 """Irregular plurals."""
 
@@ -72,7 +72,7 @@ def with_interval(mean: float, half: float) -> str:
 
 
 def number(value: float, digits: int) -> str:
-    """Return a number with so many decimal places; negative ones round before the decimal point.
+    """Return a number with some decimal places; negative ones round before the decimal point.
 
     Examples
     --------

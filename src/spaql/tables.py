@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from spaql.languages import in_csv, in_html, in_markdown, printable
 
+TextTable = list[dict[str, str]]
+"""The rows of a table, as text by the names of the columns."""
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",

@@ -129,7 +129,7 @@ def _interrupted_plantree(tmp_path: Path) -> subprocess.Popen[str]:
     assert process.stderr is not None
     assert "iteration 1" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    while "Judging it now: Ctrl-C again skips that." not in (line := process.stderr.readline()):
+    while "Evaluating it now: Ctrl-C again skips that." not in (line := process.stderr.readline()):
         assert line, "it ended without a word"
     return process
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 import spaql
 from spaql.cli import main
-from spaql.cli.train import recommended, suited
+from spaql.cli.suited import recommended, suited
 
 SAID = "The plant is compiled and declares set-points: training with --algo treesearch"
 

@@ -204,8 +204,8 @@ class Agent:
             one that selection episodes pick, its seed included: the smallest policy among those that do not
             differ significantly from the best. The first try has this agent's seed, the others have seeds
             drawn from it. `tries` of the agent then has the result and the cost of each; its selection mean
-            is biased upwards, so judge the agent by `spaql.evaluate`, whose episodes were not used to pick.
-            Each try is trained for `total_timesteps` or `iterations`; a line is shown for each.
+            is biased upwards, so evaluate the agent by `spaql.evaluate`, whose episodes were not used to
+            pick. Each try is trained for `total_timesteps` or `iterations`; a line is shown for each.
         workers
             Processes that train the tries; the result is the same for any number of them. More than one
             requires that there is no callback and that the environment and agent can be pickled.
@@ -221,16 +221,21 @@ class Agent:
         if multiprocessing.parent_process() is None:  # workers reuse what the parent compiled
             with closing(Compiling(show=progress_bar)) as compiling:
                 self._learner.warm_up(compiling)
-        if tries != 1 or workers != 1:
-            if checkpoint is not None:
-                raise SettingError("A checkpoint holds one agent: leave it out, or train one try.")
-            called = None if callback is None else joined(callback)
-            self.tries = learn_best(self, budget, tries, workers, called, progress_bar)
+        if tries == 1 and workers == 1:
+            self._train(budget, joined(callback), checkpoint, progress_bar)
             return self
-        iterations = budget.iterations
+        if checkpoint is not None:
+            raise SettingError("A checkpoint holds one agent: leave it out, or train one try.")
+        called = None if callback is None else joined(callback)
+        self.tries = learn_best(self, budget, tries, workers, called, progress_bar)
+        return self
+
+    def _train(
+        self, budget: Budget, callback: Callback, checkpoint: str | os.PathLike[str] | None, show: bool
+    ) -> None:
+        """Train for a budget; if no iteration of it is finished, the learner stays as it was."""
         total_timesteps = budget.total_timesteps
-        called = joined(callback)
-        if progress_bar and total_timesteps is not None and total_timesteps < self.problem.horizon:
+        if show and total_timesteps is not None and total_timesteps < self.problem.horizon:
             print(
                 f"The budget of {total_timesteps:,} steps is less than one episode, which may last "
                 f"{self.problem.horizon:,}: what comes after it, nobody will have seen.",
@@ -238,24 +243,20 @@ class Agent:
             )
         done = self.iterations
         steps = self.training_steps
-        last_iteration = None if iterations is None else done + iterations
+        last_iteration = None if budget.iterations is None else done + budget.iterations
         last_step = None if total_timesteps is None else steps + total_timesteps
-
-        with closing(Progress(done, last_iteration, steps, last_step, show=progress_bar)) as progress:
+        with closing(Progress(done, last_iteration, steps, last_step, show=show)) as progress:
 
             def proceed(row: dict[str, float]) -> bool:
                 self._policy = None
                 progress.update(row)
-                if (
-                    checkpoint is not None
-                    and row["iteration"]
-                    and row["iteration"] % budget.checkpoint_every == 0
-                ):
+                iteration = row["iteration"]
+                if checkpoint is not None and iteration and iteration % budget.checkpoint_every == 0:
                     self.save(checkpoint)
-                if not called(self, row):
+                if not callback(self, row):
                     return False
                 if last_iteration is not None:
-                    return row["iteration"] < last_iteration
+                    return iteration < last_iteration
                 return last_step is None or row["training_steps"] < last_step
 
             rows = len(self.history)
@@ -269,7 +270,6 @@ class Agent:
                 if len(self.history) == rows:  # no iteration finished towards the aim
                     self._learner.go_back(mark)
                 raise
-        return self
 
     def _become(self, other: Agent) -> None:
         """Take over everything that another agent of this type and problem has learned, and its seed."""
@@ -320,10 +320,10 @@ class Agent:
         return agent
 
 
-def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> LearnerSettings:
+def make_settings(learner: type[Learner], values: Mapping[str, Any]) -> LearnerSettings:
     """Return the settings of a learner; an unknown name is refused, with the nearest valid one."""
     known = [f.name for f in dataclasses.fields(learner.settings_type)]
-    for name in given:
+    for name in values:
         if name not in known:
             raise SettingError(f"{learner.name} has no setting {name!r}: {nearest(name, known)}")
-    return learner.settings_type(**given)
+    return learner.settings_type(**values)

@@ -114,10 +114,10 @@ def moved(
     """
     changes: dict[str, Any] = {"parallel": parallel, "step_timeout": step_timeout}
     if env is not None:
-        given = make_problem(env, **({} if isinstance(env, Problem) else _asked(problem)))
+        other = make_problem(env, **({} if isinstance(env, Problem) else _asked(problem)))
         kept = ("env", "options", "dynamics", "template", "stage_cost", "constraints", "plant")
-        changes |= {name: getattr(given, name) for name in kept}
-        warn_of_change(given.name, problem.plant, given.plant, stacklevel=4)
+        changes |= {name: getattr(other, name) for name in kept}
+        warn_of_change(other.name, problem.plant, other.plant, stacklevel=4)
     else:
         warn_of_change(problem.name, problem.plant, problem.plant_now, stacklevel=4)
     if step_timeout is not None:
@@ -134,5 +134,5 @@ def _asked(problem: Problem) -> dict[str, Any]:
     return {
         "horizon": problem.horizon,
         **stage.as_data,
-        **{name: given for name, given in names.items() if given},  # the expressions use them
+        **{name: value for name, value in names.items() if value},  # the expressions use them
     }

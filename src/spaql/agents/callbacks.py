@@ -23,8 +23,8 @@ def joined(callback: Callback | Sequence[Callback] | None) -> Callback:
 
     Raises `SettingError` for anything that cannot be called so, such as a Stable-Baselines3 callback.
     """
-    given: Sequence[Any] = callback if isinstance(callback, list | tuple) else [callback]
-    functions = [_checked(one) for one in given if one is not None]
+    callbacks: Sequence[Any] = callback if isinstance(callback, list | tuple) else [callback]
+    functions = [_checked(function) for function in callbacks if function is not None]
 
     def call(agent: Agent, row: dict[str, float]) -> bool:
         answers = [function(agent, row) for function in functions]

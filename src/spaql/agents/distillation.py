@@ -14,17 +14,18 @@ from typing import Any
 from spaql.agents.experts import Expert, expert_of
 from spaql.agents.registry import TreeSearch
 from spaql.agents.run_folder import save_run
-from spaql.algorithms.imitation import imitate
+from spaql.algorithms.imitation import Imitation, imitate
 from spaql.archive import write_atomically
 from spaql.controllers import Controller, controller_of
 from spaql.controllers.resolve import PathLike
 from spaql.problems import EnvironmentLike, make_problem
 from spaql.simulate import EpisodeRunner, Evaluation, Phase, fresh_episodes
+from spaql.simulate.interactions import Interactions
 from spaql.stats import mean_ci95
 from spaql.values import real_number, whole_number
 
 REPORT_FILE = "distillation.json"
-"""What a distilled run was made from, beside the usual files of its folder."""
+"""What a distilled run was made from, next to the usual files of its folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +133,7 @@ def distil(
     total_timesteps
         Steps of the simulator for the improvement; 0 for none.
     judged_episodes
-        Fresh episodes in which policy and trees are judged, the same for all.
+        Fresh episodes in which policy and trees are evaluated, the same for all.
     seed
         Of all randomness.
     parallel
@@ -146,8 +147,8 @@ def distil(
     --------
     >>> def push(observation):
     ...     return int(observation[2] + 0.3 * observation[3] > 0)
-    >>> found = distil(push, "cartpole200", rounds=1, total_timesteps=0, judged_episodes=20)
-    >>> found.tree.n_leaves, found.kept > 0.9
+    >>> distilled = distil(push, "cartpole200", rounds=1, total_timesteps=0, judged_episodes=20)
+    >>> distilled.tree.n_leaves, distilled.kept > 0.9
     (1, True)
     """
     max_leaves = whole_number("max_leaves", max_leaves, least=1, most=64)
@@ -161,23 +162,34 @@ def distil(
     TreeSearch(problem, seed=seed, max_leaves=max_leaves)  # refuses spaces before anything is played
     expert = expert_of(policy, problem, vec_normalize=vec_normalize)
     with closing(EpisodeRunner(problem, episodes)) as runner:
-        found = imitate(expert, problem, runner, leaves=max_leaves, rounds=rounds, loss=loss, seed=seed)
-        counted = runner.interactions
-    problem = replace(problem, interactions=problem.interactions + counted.total)
-    agent = TreeSearch(problem, seed=seed, max_leaves=max_leaves).start_from(found.tree)
+        imitation = imitate(expert, problem, runner, leaves=max_leaves, rounds=rounds, loss=loss, seed=seed)
+    problem = replace(problem, interactions=problem.interactions + runner.interactions.total)
+    agent = TreeSearch(problem, seed=seed, max_leaves=max_leaves).start_from(imitation.tree)
     if total_timesteps:
         agent.learn(total_timesteps, progress_bar=progress_bar)
-    before, between = (fresh_episodes(one, problem, judged_episodes, seed) for one in (expert, found.tree))
-    after = fresh_episodes(agent.policy, problem, judged_episodes, seed)
+    return _evaluated(agent, expert, imitation, runner.interactions, judged_episodes, seed)
+
+
+def _evaluated(
+    agent: TreeSearch,
+    expert: Expert,
+    imitation: Imitation,
+    interactions: Interactions,
+    episodes: int,
+    seed: int,
+) -> Distillation:
+    """Return a distillation, whose policies are evaluated from the same fresh starts."""
+    policies = (expert, imitation.tree, agent.policy)
+    evaluations = [fresh_episodes(policy, agent.problem, episodes, seed) for policy in policies]
     steps = {
-        "expert": counted[Phase.EXPERT],
-        "trees": counted[Phase.TRAINING],
-        "comparison": counted[Phase.OWN_PLAY],
+        "expert": interactions[Phase.EXPERT],
+        "trees": interactions[Phase.TRAINING],
+        "comparison": interactions[Phase.OWN_PLAY],
         "search": agent.training_steps,
-        "judgement": before.steps + between.steps + after.steps,
+        "judgement": sum(evaluation.steps for evaluation in evaluations),
     }
     return Distillation(
-        agent, found.tree, found.agreement, found.labelled, expert, steps, before, between, after
+        agent, imitation.tree, imitation.agreement, imitation.labelled, expert, steps, *evaluations
     )
 
 

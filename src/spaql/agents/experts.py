@@ -19,7 +19,7 @@ from spaql.controllers.resolve import PathLike, opened, policy_of
 from spaql.errors import MissingExtraError, SettingError, imported, nearest
 from spaql.problems import Problem
 
-Answer = Callable[[NDArray[Any]], Any]
+ActionFunction = Callable[[NDArray[Any]], Any]
 """Returns the actions for a batch of observations."""
 
 
@@ -29,7 +29,7 @@ class Expert(Policy):
     Numbers of a Box beyond their bounds are set to the nearest bound, and counted.
     """
 
-    def __init__(self, answer: Answer, problem: Problem, name: str) -> None:
+    def __init__(self, answer: ActionFunction, problem: Problem, name: str) -> None:
         self.observation_space = problem.states.space
         self.action_space = problem.actions.space
         self.name = name
@@ -41,30 +41,30 @@ class Expert(Policy):
         """Return a batch of raw actions."""
         rows = len(observations)
         space = self.action_space
-        given = np.asarray(self._answer(observations))
+        actions = np.asarray(self._answer(observations))
         wanted = (rows, *(space.shape or ()))
-        if given.size != np.prod(wanted):
+        if actions.size != np.prod(wanted):
             raise SettingError(
-                f"{self.name} returned actions of the shape {given.shape} for {rows} observations, and "
+                f"{self.name} returned actions of the shape {actions.shape} for {rows} observations, and "
                 f"{space} needs {wanted}."
             )
-        given = given.reshape(wanted)
+        actions = actions.reshape(wanted)
         if isinstance(space, Discrete):
             first = int(space.start)
             last = int(space.start + space.n) - 1
-            if not np.all((given >= first) & (given <= last) & (given == np.floor(given))):
-                wrong = given[~((given >= first) & (given <= last) & (given == np.floor(given)))][0]
+            if not np.all((actions >= first) & (actions <= last) & (actions == np.floor(actions))):
+                wrong = actions[~((actions >= first) & (actions <= last) & (actions == np.floor(actions)))][0]
                 raise SettingError(
                     f"{self.name} returned the action {wrong}: it must be a whole number from {first} to "
                     f"{last}."
                 )
-            return given.astype(np.int64)
+            return actions.astype(np.int64)
         assert isinstance(space, Box)
-        if np.isnan(given).any():
-            row = int(np.flatnonzero(np.isnan(given).reshape(rows, -1).any(axis=1))[0])
+        if np.isnan(actions).any():
+            row = int(np.flatnonzero(np.isnan(actions).reshape(rows, -1).any(axis=1))[0])
             raise SettingError(f"{self.name} returned NaN for the observation {observations[row]}.")
-        inside = np.clip(given, space.low, space.high)
-        self.clipped += int((inside != given).reshape(rows, -1).any(axis=1).sum())
+        inside = np.clip(actions, space.low, space.high)
+        self.clipped += int((inside != actions).reshape(rows, -1).any(axis=1).sum())
         return inside.astype(space.dtype)
 
 
@@ -94,7 +94,7 @@ def expert_of(source: Any, problem: Problem, *, vec_normalize: PathLike | None =
         module, _, attribute = source.rpartition(":")
         home = imported(module, attribute)
         if not hasattr(home, attribute):
-            known = [one for one in vars(home) if not one.startswith("_")]
+            known = [name_there for name_there in vars(home) if not name_there.startswith("_")]
             raise SettingError(f"{module} has no {attribute!r}: {nearest(attribute, known)}")
         return Expert(_answer(getattr(home, attribute)), problem, source)
     if suffix in (".zip", ".onnx"):
@@ -106,7 +106,7 @@ def expert_of(source: Any, problem: Problem, *, vec_normalize: PathLike | None =
     return Expert(_answer(source), problem, getattr(source, "__name__", name))
 
 
-def _answer(source: Any) -> Answer:
+def _answer(source: Any) -> ActionFunction:
     """Return the function from a batch of observations to actions of an object in memory, or a run."""
     own = isinstance(source, Policy | str | os.PathLike) or hasattr(source, "conclude")
     if own or isinstance(getattr(source, "policy", None), Policy):
@@ -127,7 +127,7 @@ def _answer(source: Any) -> Answer:
     )
 
 
-def _stable_baselines(path: Path, problem: Problem, vec_normalize: PathLike | None) -> Answer:
+def _stable_baselines(path: Path, problem: Problem, vec_normalize: PathLike | None) -> ActionFunction:
     """Return the deterministic actions of a saved model, of whichever algorithm: only its policy is built."""
     try:
         from stable_baselines3.common.save_util import load_from_zip_file
@@ -166,8 +166,8 @@ def _no_schedule(_: float) -> float:
 def _normalisation(path: PathLike) -> Callable[[NDArray[Any]], NDArray[Any]]:
     try:
         with open(path, "rb") as file:
-            found = pickle.load(file)
-        normalise: Callable[[NDArray[Any]], NDArray[Any]] = found.normalize_obs
+            statistics = pickle.load(file)
+        normalise: Callable[[NDArray[Any]], NDArray[Any]] = statistics.normalize_obs
     except (AttributeError, EOFError, ImportError, pickle.UnpicklingError) as error:
         raise SettingError(
             f"{os.fspath(path)} holds no VecNormalize of Stable-Baselines3: {error}."
@@ -177,16 +177,16 @@ def _normalisation(path: PathLike) -> Callable[[NDArray[Any]], NDArray[Any]]:
 
 def _check_spaces(name: str, spaces: tuple[Any, Any], problem: Problem) -> None:
     own = (problem.states.space, problem.actions.space)
-    for what, given, wanted in zip(("observations", "actions"), spaces, own, strict=True):
-        same = type(given) is type(wanted) and given.shape == wanted.shape
-        if not same or getattr(given, "n", None) != getattr(wanted, "n", None):
-            raise SettingError(f"{name} has the {what} {given}, and {problem.name} has {wanted}.")
+    for what, space, own_space in zip(("observations", "actions"), spaces, own, strict=True):
+        same = type(space) is type(own_space) and space.shape == own_space.shape
+        if not same or getattr(space, "n", None) != getattr(own_space, "n", None):
+            raise SettingError(f"{name} has the {what} {space}, and {problem.name} has {own_space}.")
 
 
-def _onnx(path: Path, problem: Problem) -> Answer:
+def _onnx(path: Path, problem: Problem) -> ActionFunction:
     """Return the actions of an ONNX model: its output `action`, or the first one.
 
-    For a list of actions that output is the action's number, or a score of each action, of which the highest
+    For discrete actions that output is the action's number, or a score of each action, of which the highest
     counts.
     """
     from spaql.export.languages.onnx import runtime_module  # loads all targets, which training does not need
@@ -200,21 +200,21 @@ def _onnx(path: Path, problem: Problem) -> Answer:
         raise SettingError(f"{path} cannot be read as an ONNX model: {error}.") from error
     inputs = session.get_inputs()
     if len(inputs) != 1:
-        names = ", ".join(one.name for one in inputs)
+        names = ", ".join(name.name for name in inputs)
         raise SettingError(f"{path.name} has the inputs {names}: a policy has one, the observation.")
     wanted = inputs[0].name
     kind = np.float64 if "double" in inputs[0].type else np.float32
-    outputs = [one.name for one in session.get_outputs()]
-    read = next((one for one in ("action", "actions") if one in outputs), outputs[0])
+    outputs = [name.name for name in session.get_outputs()]
+    read = next((name for name in ("action", "actions") if name in outputs), outputs[0])
     space = problem.actions.space
     fixed = inputs[0].shape and isinstance(inputs[0].shape[0], int)
 
     def run(rows: NDArray[Any]) -> NDArray[Any]:
-        found = np.asarray(session.run([read], {wanted: rows.astype(kind)})[0])
-        scores = found.ndim == 2 and found.shape[1] > 1
-        if isinstance(space, Discrete) and scores and found.shape[1] == space.n:
-            return np.asarray(int(space.start) + found.argmax(axis=1))
-        return found
+        output = np.asarray(session.run([read], {wanted: rows.astype(kind)})[0])
+        scores = output.ndim == 2 and output.shape[1] > 1
+        if isinstance(space, Discrete) and scores and output.shape[1] == space.n:
+            return np.asarray(int(space.start) + output.argmax(axis=1))
+        return output
 
     if not fixed:
         return run

@@ -21,8 +21,9 @@ from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.archive import write_atomically
 from spaql.errors import SettingError
 from spaql.formatting import counted, with_interval
+from spaql.problems import Problem
 from spaql.problems.from_log import problem_from_log
-from spaql.problems.log import read_log
+from spaql.problems.log import Log, read_log
 from spaql.problems.log_tables import LogSource
 from spaql.problems.stage_cost import ConstraintLike
 from spaql.stats import mean_ci95
@@ -118,46 +119,37 @@ def fit(
 ) -> Fitted:
     """Return a controller fitted to a log, with a verdict on what the data support.
 
-    No environment is needed. A plant is fitted to the log, controllers are searched for in it by PlanTree's
-    search, and the one that is chosen is tested in plants that were fitted without some of the episodes.
+    PlanTree's search looks for controllers in a plant that is fitted to the log. The chosen one is tested in
+    plants that were fitted without some of the episodes. No environment is needed.
 
     Parameters
     ----------
     log
         A CSV or Parquet file, `minari:` and the id of a Minari dataset on this machine, a mapping of columns,
-        or several of these. A row has the observations, and the
-        action that was taken upon them; the row after it, what came of it.
+        or several of these. A row has the observations and the action taken upon them.
     observations, action
         Names of columns, with or without their unit.
-    cost, reward
-        One of them: an expression of the columns, of `next_` and a column for its value after the step, and
-        of `ended`. Where controllers are judged it is evaluated, not learned.
-    end
-        An expression of the observations that holds where an episode ends. Without one, none ends.
-    action_range
-        The lowest and the highest value of the action; without it, actions are a list 0, 1, ... The
-        controller is limited to the part of it that the log has tried.
-    extrapolate
-        Let the controller use all of `action_range`. If it then uses what the log has not tried, it is not
-        supported by the data.
-    episode
-        Column whose value changes where an episode begins; each file begins one, too.
-    time
-        Column of times, by which missing and uneven rows are found.
+    cost, reward, end
+        Expressions of the columns; a cost or a reward also of `ended`, and of `next_` and a column for its
+        value after the step. `end` holds where an episode ends, by default nowhere.
+    action_range, extrapolate
+        Lowest and highest action; without them, actions are discrete: 0, 1, ... The controller is limited to
+        what the log has tried, unless it may extrapolate: if it does, it is not supported by the data.
+    episode, time
+        Columns: one changes where an episode begins, as each file does; the other has times, by which
+        missing and uneven rows are found.
     horizon
         Steps of an episode; by default the longest of the log. Longer episodes of the log are cut.
     setpoints
-        Which observation is to follow which set-point. Set-points stay constant in the learned plant.
+        Set-points by observation. They stay constant in the learned plant.
     constraints
-        Expressions of the observations after a step and of its action that are to hold: `notes` says in how
-        many episodes of the log each is broken. A pair of an expression and a price makes each step that
-        breaks it cost more.
+        Expressions that are to hold after each step; with a price, each step that breaks it costs more.
     seed
         Of all randomness; the same seed produces the same bytes.
     anyway
         Return the controller even if it is not supported by the data.
     progress_bar
-        Show the compilation of kernels, if they are not compiled yet.
+        Show the compilation of kernels.
     **settings
         Of PlanTree, such as `effort`.
 
@@ -165,65 +157,75 @@ def fit(
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> x, rows = 0.0, {"run": [], "x": [], "u": []}
-    >>> for i in range(1500):  # x' = x + u, beginning anew every 20 steps
-    ...     x = rng.uniform(-2, 2) if i % 20 == 0 else x
-    ...     u = np.clip(-0.3 * x + rng.normal(0, 0.3), -1, 1)
-    ...     for name, value in (("run", i // 20), ("x", x), ("u", u)):
-    ...         rows[name].append(value)
-    ...     x = x + 0.5 * u
-    >>> fitted = fit(rows, observations=["x"], action="u", action_range=[-1, 1], episode="run",
-    ...              cost="x**2", effort=0.01, progress_bar=False)
+    >>> u = rng.uniform(-1, 1, (75, 20))  # 75 episodes of x' = x + 0.5 u
+    >>> x = rng.uniform(-2, 2, (75, 1)) + 0.5 * (np.cumsum(u, axis=1) - u)
+    >>> log = {"run": np.repeat(np.arange(75), 20), "x": x.ravel(), "u": u.ravel()}
+    >>> fitted = fit(log, observations=["x"], action="u", action_range=[-1, 1], episode="run",
+    ...              cost="x**2", effort=0.01)
     >>> fitted.verdict, fitted.predicted > fitted.logged[0]
     ('supported', True)
     """
-    actions = [action] if isinstance(action, str) else list(action)
-    made = make_settings(PlanTreeLearner, settings)
-    assert isinstance(made, PlanTreeSettings)
+    own = _settings_of(settings)
     seed = whole_number("seed", seed, least=0)
+    source = _read(log, observations, action, episode=episode, time=time)
+    objective: dict[str, Any] = {"cost": cost, "reward": reward, "end": end, "constraints": constraints}
+    limits: dict[str, Any] = {"action_range": action_range, "extrapolate": extrapolate, "horizon": horizon}
+    logged = problem_from_log(source, **objective, **limits, setpoints=setpoints)
+    _compile(PlanTreeLearner(logged.problem, own), show=progress_bar)
+    result = fit_log(logged, own, seed)
+    agent = None
+    if anyway or result.verdict != UNSUPPORTED:
+        agent = _agent_of(result, logged.problem, seed, settings)
+    return _fitted(agent, result, logged.notes, NextExperiment(logged.problem, source.actions, result.places))
+
+
+def _read(
+    log: LogSource | Sequence[LogSource],
+    observations: Sequence[str],
+    action: str | Sequence[str],
+    **more: Any,
+) -> Log:
     if isinstance(observations, str):
         raise SettingError(f"observations is {observations!r}, and must be a list of names of columns.")
-    read = read_log(log, observations=observations, actions=actions, episode=episode, time=time)
-    given = problem_from_log(
-        read,
-        cost=cost,
-        reward=reward,
-        end=end,
-        action_range=action_range,
-        extrapolate=extrapolate,
-        horizon=horizon,
-        setpoints=setpoints,
-        constraints=constraints,
-    )
-    with closing(Compiling(show=progress_bar)) as compiling:
-        PlanTreeLearner(given.problem, made).warm_up(compiling)
-    found = fit_log(given, made, seed)
-    agent = None
-    if anyway or found.verdict != UNSUPPORTED:
-        described = {**(given.problem.log or {}), "verdict": found.verdict}
-        problem = dataclasses.replace(given.problem, log=described)
-        agent = PlanTree(problem, seed=seed, **settings).adopt(found.memory, found.rules)
-    experiment = NextExperiment(given.problem, read.actions, found.places)
-    return _fitted(agent, found, given.notes, experiment)
+    actions = [action] if isinstance(action, str) else list(action)
+    return read_log(log, observations=observations, actions=actions, **more)
+
+
+def _settings_of(settings: Mapping[str, Any]) -> PlanTreeSettings:
+    own = make_settings(PlanTreeLearner, settings)
+    assert isinstance(own, PlanTreeSettings)
+    return own
+
+
+def _compile(learner: PlanTreeLearner, *, show: bool) -> None:
+    with closing(Compiling(show=show)) as compiling:
+        learner.warm_up(compiling)
+
+
+def _agent_of(result: LogFit, problem: Problem, seed: int, settings: Mapping[str, Any]) -> PlanTree:
+    """Return the agent that has the log as its memory, and the controller that was fitted to it."""
+    log = {**(problem.log or {}), "verdict": result.verdict}
+    agent = PlanTree(dataclasses.replace(problem, log=log), seed=seed, **settings)
+    return agent.adopt(result.memory, result.rules)
 
 
 def _fitted(
-    agent: PlanTree | None, found: LogFit, notes: tuple[str, ...], experiment: NextExperiment
+    agent: PlanTree | None, result: LogFit, notes: tuple[str, ...], experiment: NextExperiment
 ) -> Fitted:
     return Fitted(
         agent=agent,
-        verdict=found.verdict,
-        reasons=found.reasons,
-        predicted=found.predicted,
-        half=found.half,
-        logged=mean_ci95(found.logged),
-        clipped=found.clipped,
-        unseen=found.unseen,
-        untried=found.untried,
-        is_clone=found.is_clone,
-        leaves=found.rules.n_leaves,
-        episodes=len(found.memory.begins),
-        steps=len(found.memory),
+        verdict=result.verdict,
+        reasons=result.reasons,
+        predicted=result.predicted,
+        half=result.half,
+        logged=mean_ci95(result.logged),
+        clipped=result.clipped,
+        unseen=result.unseen,
+        untried=result.untried,
+        is_clone=result.is_clone,
+        leaves=result.rules.n_leaves,
+        episodes=len(result.memory.begins),
+        steps=len(result.memory),
         notes=notes,
         experiment=experiment,
     )

@@ -60,16 +60,16 @@ def load(
     build = _KINDS.get(kind) if isinstance(kind, str) else None
     if build is None:
         raise ArchiveError(f"The file holds {kind!r}, and a file of spaql holds one of: {', '.join(_KINDS)}.")
-    found = build(document)
-    if isinstance(found, PlantModel):
+    content = build(document)
+    if isinstance(content, PlantModel):
         if env is not None or parallel or step_timeout is not None:
             raise SettingError("The file holds a learned plant, which is not run in an environment.")
-        return found
-    problem = moved(found.problem, env, parallel=parallel, step_timeout=step_timeout)
-    if isinstance(found, Design):
-        return dataclasses.replace(found, problem=problem)
-    found._move_to(problem)
-    return found
+        return content
+    problem = moved(content.problem, env, parallel=parallel, step_timeout=step_timeout)
+    if isinstance(content, Design):
+        return dataclasses.replace(content, problem=problem)
+    content._move_to(problem)
+    return content
 
 
 register_reader(load)

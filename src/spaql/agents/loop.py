@@ -36,7 +36,7 @@ def train(
             go_on = proceed(row)
         episodes = len(history) - before
         for left in runner.excursions:
-            warnings.warn(f"In training, {left.text(episodes)}.", SpaqlWarning, stacklevel=3)
+            warnings.warn(f"In training, {left.text(episodes)}.", SpaqlWarning, stacklevel=4)
 
 
 def _iterate(

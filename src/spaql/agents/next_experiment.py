@@ -36,12 +36,12 @@ class NextExperiment:
     def visit(self) -> list[dict[str, str | float]]:
         """Return the table of states and actions to visit, a row for each."""
         rows: list[dict[str, str | float]] = []
-        for one in self.places:
-            row: dict[str, str | float] = {"why": one.why, "share of steps": one.share}
-            row |= {"logged rows": one.rows}
-            row |= dict(zip(self.problem.states.names, one.observations, strict=True))
-            row |= {f"lowest {name}": value for name, value in zip(self.actions, one.low, strict=True)}
-            row |= {f"highest {name}": value for name, value in zip(self.actions, one.high, strict=True)}
+        for place in self.places:
+            row: dict[str, str | float] = {"why": place.why, "share of steps": place.share}
+            row |= {"logged rows": place.rows}
+            row |= dict(zip(self.problem.states.names, place.observations, strict=True))
+            row |= {f"lowest {name}": value for name, value in zip(self.actions, place.low, strict=True)}
+            row |= {f"highest {name}": value for name, value in zip(self.actions, place.high, strict=True)}
             rows.append(row)
         return rows
 

@@ -55,7 +55,7 @@ def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]
     if problem.stage_cost is not None:
         data["stage_cost"] = problem.stage_cost.as_data
     elif problem.constraints:
-        data["constraints"] = [one.as_data for one in problem.constraints]
+        data["constraints"] = [constraint.as_data for constraint in problem.constraints]
     if problem.plant:
         data["plant"] = dict(problem.plant)
     if problem.log is not None:
@@ -85,9 +85,11 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         if not (env is None or isinstance(env, str)) or not isinstance(options, dict):
             raise ArchiveError(f"The file names no environment: {env!r} with {options!r}.")
         stored_names("environment", [env or "", *options])
-        made = StandardActions.of(actions, levels, _names(data, "actions", count_actions(actions)))
+        standard_actions = StandardActions.of(
+            actions, levels, _names(data, "actions", count_actions(actions))
+        )
         dynamics = find_dynamics(env) if env is not None and data["compiled"] else None
-        stage = _stage_cost(data.get("stage_cost"), observation_names(states, names), made)
+        stage = _stage_cost(data.get("stage_cost"), observation_names(states, names), standard_actions)
         if stage is not None and dynamics is not None:
             dynamics = with_other_cost(dynamics, stage)
         constraints = () if "constraints" not in data else constraints_of(data["constraints"])
@@ -99,7 +101,7 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
             options=options,
             horizon=number(data, "horizon", 1, _MOST, whole=True),
             states=StandardStates(states, state_map, names),
-            actions=made,
+            actions=standard_actions,
             reference=None if data["reference"] is None else _floats(data["reference"], dims),
             reward_range=_reward_range(data["reward_range"]),
             dynamics=dynamics,
@@ -121,7 +123,7 @@ def _meaning(
     setpoints = data.get("setpoints", {})
     angles = data.get("angles", [])
     right = isinstance(setpoints, dict) and isinstance(angles, list)
-    if not right or not all(isinstance(one, str) for one in (*setpoints, *setpoints.values(), *angles)):
+    if not right or not all(isinstance(name, str) for name in (*setpoints, *setpoints.values(), *angles)):
         raise ArchiveError(
             f"The file has {setpoints!r} and {angles!r} where set-points and angles should be."
         )
@@ -133,35 +135,35 @@ def _meaning(
     return setpoints, tuple(angles), seconds
 
 
-def _log(given: Any) -> dict[str, Any] | None:
+def _log(log: Any) -> dict[str, Any] | None:
     """Read how a problem was made from a log; most were not."""
-    if given is None:
+    if log is None:
         return None
-    files = given.get("files") if isinstance(given, dict) else None
-    if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
-        raise ArchiveError(f"The file has {given!r} where the description of a log should be.")
+    files = log.get("files") if isinstance(log, dict) else None
+    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+        raise ArchiveError(f"The file has {log!r} where the description of a log should be.")
     for name in ("rows", "steps"):
-        number(given, name, 0, whole=True)
-    number(given, "end_reward")
-    if not isinstance(given["verdict"], str) or not isinstance(given["end"], str | None):
-        raise ArchiveError(f"The file has {given!r} where the verdict on a log and its ends should be.")
-    return dict(given)
+        number(log, name, 0, whole=True)
+    number(log, "end_reward")
+    if not isinstance(log["verdict"], str) or not isinstance(log["end"], str | None):
+        raise ArchiveError(f"The file has {log!r} where the verdict on a log and its ends should be.")
+    return dict(log)
 
 
-def _stage_cost(given: Any, names: tuple[str, ...], actions: StandardActions) -> StageCost | None:
+def _stage_cost(cost: Any, names: tuple[str, ...], actions: StandardActions) -> StageCost | None:
     """Read a cost and constraints that were given for an environment; most have none."""
-    if given is None:
+    if cost is None:
         return None
-    if not isinstance(given, dict) or not isinstance(given["cost"], str | None):
-        raise ArchiveError(f"The file has {given!r} where a cost and constraints should be.")
-    return StageCost.of(given["cost"], given["constraints"], names, expression_names(actions))
+    if not isinstance(cost, dict) or not isinstance(cost["cost"], str | None):
+        raise ArchiveError(f"The file has {cost!r} where a cost and constraints should be.")
+    return StageCost.of(cost["cost"], cost["constraints"], names, expression_names(actions))
 
 
-def _plant(given: Any) -> dict[str, str]:
+def _plant(hashes: Any) -> dict[str, str]:
     """Read the hashes of a plant; some have none."""
-    if isinstance(given, dict) and all(isinstance(one, str) for one in (*given, *given.values())):
-        return given
-    raise ArchiveError(f"The file has {given!r} where the hashes of a plant should be.")
+    if isinstance(hashes, dict) and all(isinstance(text, str) for text in (*hashes, *hashes.values())):
+        return hashes
+    raise ArchiveError(f"The file has {hashes!r} where the hashes of a plant should be.")
 
 
 def _floats(values: Any, n: int) -> tuple[float, ...]:

@@ -32,14 +32,14 @@ class _Saved(Protocol):
         """What it is for."""
 
 
-def read_back(saved: _Saved, found: _Saved, *, episodes: int = 0) -> None:
+def read_back(saved: _Saved, loaded: _Saved, *, episodes: int = 0) -> None:
     """Raise `ArchiveError` unless what a file holds acts as what was saved does, to the last bit.
 
     Parameters
     ----------
     saved
         An agent or controller. One that has no policy yet is not compared.
-    found
+    loaded
         What its file holds.
     episodes
         How many to play with each, from the same starts: the actions at the observations on the way, and the
@@ -50,7 +50,7 @@ def read_back(saved: _Saved, found: _Saved, *, episodes: int = 0) -> None:
         ours = saved.policy
     except SettingError:  # training was stopped before there was one
         return
-    theirs = found.policy
+    theirs = loaded.policy
     space = copy.deepcopy(saved.problem.states.space)
     space.seed(0)
     steps = min(_STEPS, saved.problem.horizon)
@@ -66,7 +66,7 @@ def read_back(saved: _Saved, found: _Saved, *, episodes: int = 0) -> None:
         visited = episode.observations[:-1].astype(saved.problem.states.space.dtype)
         _compare(ours, theirs, visited.reshape(-1, 1, *shape))
     totals = _totals(before)
-    again = _totals(_played(theirs, found.problem, episodes))
+    again = _totals(_played(theirs, loaded.problem, episodes))
     # Nor does one that does not repeat itself for a seed.
     if again != totals and _totals(_played(ours, saved.problem, episodes)) == totals:
         raise ArchiveError(
@@ -86,13 +86,13 @@ def _compare(ours: Policy, theirs: Policy, observations: Sequence[NDArray[Any]] 
     for step, batch in enumerate(observations):
         steps = np.full(rows, step)
         wanted = np.asarray(playing.act(batch, steps, None))
-        given = np.asarray(reading.act(batch, steps, None))
-        if not np.array_equal(wanted, given):
-            differs = (wanted != given).reshape(rows, -1).any(axis=1)
+        actions = np.asarray(reading.act(batch, steps, None))
+        if not np.array_equal(wanted, actions):
+            differs = (wanted != actions).reshape(rows, -1).any(axis=1)
             row = int(np.flatnonzero(differs)[0])
             raise ArchiveError(
                 f"The file that was written does not act as what was to be saved: at {batch[row].tolist()} "
-                f"it returns {given[row].tolist()}, not {wanted[row].tolist()}. {_ADVICE}"
+                f"it returns {actions[row].tolist()}, not {wanted[row].tolist()}. {_ADVICE}"
             )
 
 

@@ -67,7 +67,7 @@ class PlanTree(Agent):
 
     @property
     def lags(self) -> list[str] | None:
-        """What the state of the learned plant has besides an observation, by name.
+        """What the state of the learned plant has in addition to an observation, by name.
 
         Earlier values and last actions are chosen by the errors of predictions of held-out episodes, as few
         as do. None where no ladder was climbed in the learned plant.
@@ -80,8 +80,8 @@ class PlanTree(Agent):
 
         It has the form of the setting `mirror`, such as "sin(angle),speed:torque".
         """
-        found = self._learner.mirror
-        return None if found is None else found.text(self._learner.task)
+        symmetry = self._learner.mirror
+        return None if symmetry is None else symmetry.text(self._learner.task)
 
     def adopt(self, memory: Memory, rules: Controller) -> Self:
         """Take over the transitions of a log as episodes, and the controller that was fitted to them."""
@@ -115,7 +115,7 @@ class PlanTree(Agent):
 class TreeSearch(Agent):
     """Search a small tree on the simulator itself, for simulators with cheap steps.
 
-    Every step is counted, those of judgements included. The policy is a `Controller`: its rules may compare
+    Every step is counted, those of evaluations included. The policy is a `Controller`: its rules may compare
     weighted sums of observations, and its leaves hold affine laws for a Box, or switching laws for a list.
     Where set-points are declared, it is a `Controller`: the plainest that does the job.
 
@@ -150,8 +150,8 @@ class TreeSearch(Agent):
         Half of the trees with which the search begins are their own mirror images, and so have about half as
         many numbers. See `PlanTree.mirror` for the form.
         """
-        found = self._learner.search.mirror
-        return None if found is None else found.text(self.problem)
+        symmetry = self._learner.search.mirror
+        return None if symmetry is None else symmetry.text(self.problem)
 
     def start_from(self, tree: Controller) -> Self:
         """Begin the search at a tree instead of random ones; its locked leaves stay as they are."""
@@ -180,16 +180,18 @@ def agent_type(name: str) -> type[Agent]:
     known: dict[str, type[Agent]] = {}
     if module:
         home = imported(module, algorithm)
-        agents = [one for one in vars(home).values() if isinstance(one, type) and issubclass(one, Agent)]
-        known |= {one.__name__: one for one in agents if one is not Agent}
+        agents = [
+            member for member in vars(home).values() if isinstance(member, type) and issubclass(member, Agent)
+        ]
+        known |= {member.__name__: member for member in agents if member is not Agent}
     known |= agent_types()
     if algorithm not in known:
         raise SettingError(f"There is no algorithm {algorithm!r}: {nearest(algorithm, known)}")
     return known[algorithm]
 
 
-def check_settings(algorithm: str, given: Mapping[str, Any]) -> None:
+def check_settings(algorithm: str, settings: Mapping[str, Any]) -> None:
     """Refuse keyword arguments that the agent of an algorithm does not take."""
     agent = agent_type(algorithm)
     own = set(inspect.signature(Agent.__init__).parameters) - {"self", "env", "seed", "settings"}
-    make_settings(agent.learner_type, {name: value for name, value in given.items() if name not in own})
+    make_settings(agent.learner_type, {name: value for name, value in settings.items() if name not in own})

@@ -65,25 +65,27 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
         raise SettingError(f"There is no run in {folder} to resume.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChangedPlantWarning)  # it is refused below
-        found = load_agent(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
-    if (there := found.learner_type.name) != (asked := agent.learner_type.name):
+        trained = load_agent(
+            files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout
+        )
+    if (there := trained.learner_type.name) != (asked := agent.learner_type.name):
         raise SettingError(
             f"{folder} is a run of {there}, not {asked}: resume it with that algorithm.",
             settings={"algo": there},
         )
-    if found.problem.name != agent.problem.name:
-        raise SettingError(f"{folder} is a run of {found.problem.name}, not {agent.problem.name}.")
-    if changed := change_text(agent.problem.name, found.problem.plant, agent.problem.plant):
+    if trained.problem.name != agent.problem.name:
+        raise SettingError(f"{folder} is a run of {trained.problem.name}, not {agent.problem.name}.")
+    if changed := change_text(agent.problem.name, trained.problem.plant, agent.problem.plant):
         raise SettingError(
             f"The run in {folder} cannot be resumed. {changed} Restore the plant, or train in another folder."
         )
-    for made, wanted in (
-        (problem_to(found.problem)[0], problem_to(agent.problem)[0]),
-        (dataclasses.asdict(found.settings), dataclasses.asdict(agent.settings)),
-        ({"seed": found.seed}, {"seed": agent.seed if same_seed else found.seed}),
+    for present, wanted in (
+        (problem_to(trained.problem)[0], problem_to(agent.problem)[0]),
+        (dataclasses.asdict(trained.settings), dataclasses.asdict(agent.settings)),
+        ({"seed": trained.seed}, {"seed": agent.seed if same_seed else trained.seed}),
     ):
-        names = [name for name in {**made, **wanted} if name != "plant"]
-        pairs = [(name, made.get(name), wanted.get(name)) for name in names]
+        names = [name for name in {**present, **wanted} if name != "plant"]
+        pairs = [(name, present.get(name), wanted.get(name)) for name in names]
         other = [
             f"{name} {there}, not {asked}"
             for name, there, asked in pairs
@@ -91,7 +93,7 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
         ]
         if other:
             raise SettingError(f"The run in {folder} has {'; '.join(other)}: give what it was started with.")
-    return found
+    return trained
 
 
 def _in_order(value: Any) -> Any:

@@ -70,13 +70,13 @@ def train_tries(
     seeds = try_seeds(agent.seed, tries)
     plan = _Plan(type(agent), dataclasses.asdict(agent.settings), agent.problem)
     jobs = [_Job(i, seed, folder / f"seed={seed}", budget, agent.seed) for i, seed in enumerate(seeds)]
-    found: list[Try | None] = [None] * tries
-    for index, one in _carried_out(plan, jobs, min(workers, tries), callback):
-        found[index] = one
-        write_atomically(folder.parent / TRIES_FILE, tries_csv(seeds, found, None).encode())
+    results: list[Try | None] = [None] * tries
+    for index, result in _carried_out(plan, jobs, min(workers, tries), callback):
+        results[index] = result
+        write_atomically(folder.parent / TRIES_FILE, tries_csv(seeds, results, None).encode())
         if finished is not None:
-            finished(index, one)
-    done = [one for one in found if one is not None]
+            finished(index, result)
+    done = [result for result in results if result is not None]
     if prove is not None and len(alike(done)) > 1:
         for index in alike(done):
             trained = load_agent(jobs[index].folder)
@@ -93,9 +93,9 @@ def learn_best(
 ) -> Tries:
     """Train tries for `Agent.learn`: in a temporary folder, with a line for each."""
 
-    def finished(index: int, one: Try) -> None:
+    def finished(index: int, result: Try) -> None:
         if show:
-            print(shown_try(index, tries, one), file=sys.stderr, flush=True)
+            print(shown_try(index, tries, result), file=sys.stderr, flush=True)
 
     with tempfile.TemporaryDirectory(prefix="spaql-tries-") as folder:
         return train_tries(
@@ -231,9 +231,9 @@ def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
     folder = job.folder
     budget = job.budget
     if any((folder / name).exists() for name in (CHECKPOINT_FILE, MODEL_FILE)):
-        found = resumed(agent, folder, same_seed=True)
-        found._move_to(agent.problem)
-        agent = found
+        begun = resumed(agent, folder, same_seed=True)
+        begun._move_to(agent.problem)
+        agent = begun
     steps, iterations = budget.left(agent)
     if iterations or steps:
         agent.learn(

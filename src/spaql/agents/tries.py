@@ -59,7 +59,7 @@ class Try:
 class Tries:
     """The results of several tries, and which one was picked.
 
-    The selection mean of the picked one is biased upwards, because it was picked for it: judge it by
+    The selection mean of the picked one is biased upwards, because it was picked for it: evaluate it by
     `spaql.evaluate`, whose episodes were not used to pick.
 
     Examples
@@ -84,12 +84,12 @@ class Tries:
     @property
     def worst(self) -> Try:
         """The one with the lowest selection mean."""
-        return min(self.tries, key=lambda one: one.mean)
+        return min(self.tries, key=lambda result: result.mean)
 
     @property
     def means(self) -> NDArray[np.float64]:
         """The selection means of the tries, in their order."""
-        return np.array([one.mean for one in self.tries])
+        return np.array([result.mean for result in self.tries])
 
     @property
     def alike(self) -> int:
@@ -99,17 +99,17 @@ class Tries:
     @property
     def training_steps(self) -> int:
         """Steps that all tries together have learned from."""
-        return sum(one.training_steps for one in self.tries)
+        return sum(result.training_steps for result in self.tries)
 
     @property
     def training_interactions(self) -> int:
         """All steps of the trainings."""
-        return sum(one.interactions for one in self.tries) - (len(self.tries) - 1) * self.measured
+        return sum(result.interactions for result in self.tries) - (len(self.tries) - 1) * self.measured
 
     @property
     def selection_steps(self) -> int:
         """Steps of all selection episodes."""
-        return sum(one.selection_steps for one in self.tries)
+        return sum(result.selection_steps for result in self.tries)
 
     @property
     def interactions(self) -> int:
@@ -145,34 +145,38 @@ def pick(tries: Sequence[Try]) -> int:
     """
 
     def order(index: int) -> tuple[float, float, float, int]:
-        one = tries[index]
-        return (-(one.proven or 0.0), math.inf if one.size is None else one.size, -one.mean, index)
+        result = tries[index]
+        return (
+            -(result.proven or 0.0),
+            math.inf if result.size is None else result.size,
+            -result.mean,
+            index,
+        )
 
     return min(alike(tries), key=order)
 
 
 def alike(tries: Sequence[Try]) -> list[int]:
     """Return the indices of the tries that do not differ significantly from the best one."""
-    best = max(tries, key=lambda one: one.mean)
-    found = []
-    for index, one in enumerate(tries):
-        differences = best.returns - one.returns
+    best = max(tries, key=lambda result: result.mean)
+    indices = []
+    for index, result in enumerate(tries):
+        differences = best.returns - result.returns
         if differences.mean() <= min(_threshold(differences), _threshold(best.returns) / _CRITICAL_VALUE):
-            found.append(index)
-    return found
+            indices.append(index)
+    return indices
 
 
 def _threshold(values: NDArray[np.float64]) -> float:
     return _CRITICAL_VALUE * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
 
 
-def shown_try(index: int, tries: int, one: Try) -> str:
+def shown_try(index: int, tries: int, result: Try) -> str:
     """Return the line that reports a try."""
-    played = counted(len(one.returns), "selection episode")
-    size = f", {one.shown_size}" if one.shown_size else ""
-    return (
-        f"try {index + 1} of {tries}: seed {one.seed}, {with_interval(one.mean, one.ci95)} in {played}{size}"
-    )
+    played = counted(len(result.returns), "selection episode")
+    size = f", {result.shown_size}" if result.shown_size else ""
+    returned = with_interval(result.mean, result.ci95)
+    return f"try {index + 1} of {tries}: seed {result.seed}, {returned} in {played}{size}"
 
 
 def tries_csv(seeds: Sequence[int], tries: Sequence[Try | None], picked: int | None) -> str:
@@ -188,13 +192,13 @@ def tries_csv(seeds: Sequence[int], tries: Sequence[Try | None], picked: int | N
         "proven",
     )
     rows = []
-    for index, (seed, one) in enumerate(zip(seeds, tries, strict=True)):
+    for index, (seed, result) in enumerate(zip(seeds, tries, strict=True)):
         chosen = "" if picked is None else str(index == picked).lower()
         cells = {"try": str(index), "seed": str(seed), "picked": chosen}
         values: tuple[float | int | None, ...] = (None,) * len(names)
-        if one is not None:
-            steps = (one.selection_steps, one.size, one.training_steps, one.interactions)
-            values = (one.mean, one.ci95, len(one.returns), *steps, one.proven)
+        if result is not None:
+            steps = (result.selection_steps, result.size, result.training_steps, result.interactions)
+            values = (result.mean, result.ci95, len(result.returns), *steps, result.proven)
         shown = ("" if value is None or math.isnan(value) else repr(value) for value in values)
         rows.append({**cells, **dict(zip(names, shown, strict=True))})
     return comma_separated(rows)

@@ -4,16 +4,16 @@ from spaql.checks.agent_case import AgentCase
 from spaql.checks.agents import AGENT_CHECKS, check_agent
 from spaql.checks.episodes import ProblemCase
 from spaql.checks.problems import PROBLEM_CHECKS, check_problem
-from spaql.checks.report import Check, CheckReport, Finding
+from spaql.checks.report import CheckReport, CheckResult, Requirement
 
 __all__ = [
     "AGENT_CHECKS",
     "PROBLEM_CHECKS",
     "AgentCase",
-    "Check",
     "CheckReport",
-    "Finding",
+    "CheckResult",
     "ProblemCase",
+    "Requirement",
     "check_agent",
     "check_problem",
 ]

@@ -69,12 +69,12 @@ def actions_repeat(case: AgentCase) -> None:
 
 def observations_are_left_alone(case: AgentCase) -> None:
     """Observations may be read-only, and are not modified."""
-    given = case.observations.copy()
-    given.setflags(write=False)
-    case.trained.predict(given)
+    read_only = case.observations.copy()
+    read_only.setflags(write=False)
+    case.trained.predict(read_only)
     writable = case.observations.copy()
     case.trained.predict(writable)
-    if not np.array_equal(writable, given):
+    if not np.array_equal(writable, read_only):
         fail("They were modified.")
 
 
@@ -84,9 +84,9 @@ def lists_and_doubles_are_observations(case: AgentCase) -> None:
         skip("Observations are numbers of a list.")
     x = case.observations[0]
     expected = case.act(case.trained, x)
-    for given in (x.tolist(), x.astype(np.float64), np.asfortranarray(np.stack([x, x]))[0]):
-        if not np.array_equal(case.act(case.trained, given), expected):
-            fail(f"It differs for a {type(given).__name__}.")
+    for form in (x.tolist(), x.astype(np.float64), np.asfortranarray(np.stack([x, x]))[0]):
+        if not np.array_equal(case.act(case.trained, form), expected):
+            fail(f"It differs for a {type(form).__name__}.")
 
 
 def far_observations_are_given_actions(case: AgentCase) -> None:
@@ -140,8 +140,8 @@ def rules_are_the_policy(case: AgentCase) -> None:
     if isinstance(case.problem.states.space, Discrete):
         skip("Observations are numbers of a list.")
     tree = controller_of(case.trained, 0 if policy.time_variant else None)
-    given = policy.act(case.observations, np.zeros(len(case.observations), np.int64), None)
-    if not np.array_equal(tree.act(case.observations), given):
+    actions = policy.act(case.observations, np.zeros(len(case.observations), np.int64), None)
+    if not np.array_equal(tree.act(case.observations), actions):
         fail("They differ.")
 
 
@@ -154,12 +154,12 @@ def _in_space(case: AgentCase, actions: Any) -> None:
 
 def _refused(call: Any, kind: type[SpaqlError]) -> None:
     try:
-        given = call()
+        answer = call()
     except kind:
         return
     except Exception as error:
         fail(f"It raised {type(error).__name__}: {error}.")
-    fail(f"It returned {given!r}.")
+    fail(f"It returned {answer!r}.")
 
 
 ACTING = (

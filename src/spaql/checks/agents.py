@@ -6,11 +6,13 @@ from spaql.agents import Agent
 from spaql.checks.acting import ACTING
 from spaql.checks.agent_case import AgentCase
 from spaql.checks.learning import LEARNING
-from spaql.checks.report import Check, CheckReport, run_all
+from spaql.checks.report import CheckReport, Requirement, run_all
 from spaql.checks.saving import SAVING
 from spaql.problems import EnvironmentLike
 
-AGENT_CHECKS: tuple[Check[AgentCase], ...] = tuple(Check(f) for f in (*ACTING, *SAVING, *LEARNING))
+AGENT_CHECKS: tuple[Requirement[AgentCase], ...] = tuple(
+    Requirement(f) for f in (*ACTING, *SAVING, *LEARNING)
+)
 
 
 def check_agent(agent: type[Agent] | Agent, env: EnvironmentLike = "cartpole200") -> CheckReport:

@@ -25,10 +25,10 @@ DRIVEN_STEPS = 10_000
 _SEEDS = 5
 _PERIODS = (1, 5, 20)
 _CORNERS = 4
-"""Most numbers of an action of which all corners are held."""
+"""Most components of an action of which all corners are held."""
 _LISTED = 6
-"""Most Discrete actions that count as extreme, and most numbers of an observation that are driven."""
-Driver = Callable[[int, NDArray[np.float64], NDArray[np.float64]], Any]
+"""Most Discrete actions that count as extreme, and most components of an observation that are driven."""
+ActionDriver = Callable[[int, NDArray[np.float64], NDArray[np.float64]], Any]
 """Returns an action for the step, the observation and the one before."""
 
 
@@ -87,18 +87,18 @@ class ProblemCase:
                     left -= len(episodes[-1].steps)
         return episodes
 
-    def play(self, seed: int, driver: Driver | None = None, steps: int = STEPS) -> RawEpisode:
+    def play(self, seed: int, driver: ActionDriver | None = None, steps: int = STEPS) -> RawEpisode:
         """Return one episode, of random actions unless a driver chooses them."""
         with closing(self.problem.make()) as env:
             self.actions.seed(seed)
             episode = RawEpisode(*env.reset(seed=seed))
-            seen = before = _numbers(episode.start)
+            observation = before = _numbers(episode.start)
             for step in range(min(self.problem.horizon, steps)):
-                action = self.actions.sample() if driver is None else driver(step, seen, before)
+                action = self.actions.sample() if driver is None else driver(step, observation, before)
                 episode.steps.append(Transition(*env.step(action), action))
                 if episode.steps[-1].terminated or episode.steps[-1].truncated:
                     break
-                seen, before = _numbers(episode.steps[-1].observation), seen
+                observation, before = _numbers(episode.steps[-1].observation), observation
         return episode
 
     @property
@@ -117,7 +117,7 @@ class ProblemCase:
         return np.array([self.problem.states.standardise(x) for x in self.observations])
 
 
-def drivers(problem: Problem) -> Iterator[Driver]:
+def drivers(problem: Problem) -> Iterator[ActionDriver]:
     """Yield drivers that take a plant to extremes."""
     space = problem.actions.space
     pairs: list[tuple[Any, Any]] = []
@@ -148,17 +148,17 @@ def _corners(space: Box) -> list[Any]:
     return [np.array(corner, space.dtype) for corner in corners]
 
 
-def _held(action: Any) -> Driver:
-    return lambda step, seen, before: copy.copy(action)
+def _held(action: Any) -> ActionDriver:
+    return lambda step, observation, before: copy.copy(action)
 
 
-def _alternated(pair: tuple[Any, Any], period: int) -> Driver:
-    return lambda step, seen, before: copy.copy(pair[step // period % 2])
+def _alternated(pair: tuple[Any, Any], period: int) -> ActionDriver:
+    return lambda step, observation, before: copy.copy(pair[step // period % 2])
 
 
-def _timed(pair: tuple[Any, Any], j: int, sign: int) -> Driver:
+def _timed(pair: tuple[Any, Any], j: int, sign: int) -> ActionDriver:
     """Return a driver that switches the action with the sign of a number's change, to excite resonances."""
-    return lambda step, seen, before: copy.copy(pair[int(sign * (seen[j] - before[j]) >= 0)])
+    return lambda step, observation, before: copy.copy(pair[int(sign * (observation[j] - before[j]) >= 0)])
 
 
 def _numbers(observation: Any) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 
 from spaql.checks.episodes import EPISODES, STEPS, ProblemCase, global_generators, global_seed
-from spaql.checks.report import Check, CheckReport, Finding, fail, run_all, skip
+from spaql.checks.report import CheckReport, CheckResult, Requirement, fail, run_all, skip
 from spaql.checks.standard import (
     standard_actions_are_actions,
     standard_observations_are_in_the_cube,
@@ -48,8 +48,8 @@ def check_problem(env: EnvironmentLike, **options: Any) -> CheckReport:
     try:
         problem = make_problem(env, **options)
     except SpaqlError as error:
-        made = Check(can_be_made)
-        return CheckReport(subject, (Finding(made.name, made.promise, "failed", str(error)),))
+        check = Requirement(can_be_made)
+        return CheckReport(subject, (CheckResult(check.name, check.promise, "failed", str(error)),))
     return run_all(problem.name, PROBLEM_CHECKS, ProblemCase(problem))
 
 
@@ -78,10 +78,10 @@ def steps(case: ProblemCase) -> None:
         result = env.unwrapped.step(case.actions.sample())  # wrappers would raise their own error
         place = _place(env.unwrapped.step)
     if not isinstance(result, tuple) or len(result) != 5:
-        given = f"{len(result)} values" if isinstance(result, tuple) else repr(result)
-        given += ", as the old Gym's did" if isinstance(result, tuple) and len(result) == 4 else ""
+        returned = f"{len(result)} values" if isinstance(result, tuple) else repr(result)
+        returned += ", as the old Gym's did" if isinstance(result, tuple) and len(result) == 4 else ""
         wanted = "(observation, reward, terminated, truncated, info)"
-        fail(f"{place}step returned {given}; Gymnasium's is {wanted}.")
+        fail(f"{place}step returned {returned}; Gymnasium's is {wanted}.")
     _ = case.episodes  # they are played here first
 
 
@@ -103,9 +103,9 @@ def observations_are_of_their_type(case: ProblemCase) -> None:
     """Every observation has the type of the observation space."""
     space = case.problem.states.space
     for x in case.observations:
-        found = np.asarray(x).dtype
-        if found != space.dtype and not (isinstance(space, Discrete) and found.kind in "iu"):
-            fail(f"One has the type {found}, not {space.dtype}.")
+        dtype = np.asarray(x).dtype
+        if dtype != space.dtype and not (isinstance(space, Discrete) and dtype.kind in "iu"):
+            fail(f"One has the type {dtype}, not {space.dtype}.")
 
 
 def observations_are_finite(case: ProblemCase) -> None:
@@ -119,16 +119,16 @@ def observations_are_within_bounds(case: ProblemCase) -> None:
     """Observations lie in their space, except for a little noise and for terminal observations."""
     states = case.problem.states
     guard = Guard(case.problem.name, states.space, "an episode of random or extreme actions", states.names)
-    found: list[tuple[Excursion, ...]] = []
+    excursions: list[tuple[Excursion, ...]] = []
     played = (*case.episodes, *case.driven)
     for episode in played:
         guard.begin(1)
         ends = [False, *(bool(step.terminated) for step in episode.steps)]
         for guard.step, (x, ended) in enumerate(zip(episode.observations, ends, strict=True)):
             guard.check([x], np.ones(1, np.bool_), np.array([ended]))
-        found.append(guard.excursions)
-    if left := joined_excursions(found):
-        said = "; ".join(one.text(len(played)) for one in left)
+        excursions.append(guard.excursions)
+    if left := joined_excursions(excursions):
+        said = "; ".join(excursion.text(len(played)) for excursion in left)
         fail(
             f"With random or extreme actions, {said}. Widen the range in the observation space, or terminate "
             "the episode there."
@@ -224,11 +224,11 @@ def seeds_repeat_the_start(case: ProblemCase) -> None:
 
 def seeds_repeat_the_episode(case: ProblemCase) -> None:
     """The same seed and actions repeat the same episode, whatever the state of global random generators."""
-    found = []
+    episodes = []
     for outside in (1, 2):
         with global_seed(outside):
-            found.append(case.play(7))
-    one, other = ([(np.asarray(s.observation).tolist(), s.reward) for s in e.steps] for e in found)
+            episodes.append(case.play(7))
+    one, other = ([(np.asarray(s.observation).tolist(), s.reward) for s in e.steps] for e in episodes)
     if repr(one) != repr(other):  # equal for NaN too
         fail("Two such episodes differ.")
 
@@ -237,15 +237,15 @@ def copies_are_independent(case: ProblemCase) -> None:
     """Two environments share no state."""
     alone = case.play(3)
     with closing(case.problem.make()) as other, closing(case.problem.make()) as env:
-        seen = [env.reset(seed=3)[0]]
+        observations = [env.reset(seed=3)[0]]
         over = False
         other.reset(seed=1)
         for step in alone.steps:
             over = over or any(other.step(step.action)[2:4])
-            seen.append(env.step(step.action)[0])
+            observations.append(env.step(step.action)[0])
             if over:
                 break
-    if not all(np.array_equal(a, b) for a, b in zip(alone.observations, seen, strict=False)):
+    if not all(np.array_equal(a, b) for a, b in zip(alone.observations, observations, strict=False)):
         fail("An episode differs when another environment is stepped in between.")
 
 
@@ -329,8 +329,8 @@ _NEEDED = (
     rewards_are_numbers,
     extreme_actions_can_be_played,
 )
-PROBLEM_CHECKS: tuple[Check[ProblemCase], ...] = tuple(
-    Check(function, needed=function in _NEEDED)
+PROBLEM_CHECKS: tuple[Requirement[ProblemCase], ...] = tuple(
+    Requirement(function, needed=function in _NEEDED)
     for function in (
         *_NEEDED,
         observations_are_of_their_type,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 from spaql.errors import SpaqlError
@@ -31,7 +31,7 @@ def skip(why: str) -> NoReturn:
 
 
 @dataclass(frozen=True)
-class Check(Generic[Case]):
+class Requirement(Generic[Case]):
     """A function that checks one requirement: its name and docstring state which."""
 
     function: Callable[[Case], None]
@@ -48,39 +48,36 @@ class Check(Generic[Case]):
         """The requirement."""
         return (self.function.__doc__ or "").strip().partition("\n")[0]
 
-    def run(self, case: Case) -> Finding:
+    def run(self, case: Case) -> CheckResult:
         """Return the finding; any other error that the function raises is a failure too."""
-        outcome: Outcome = "passed"
+        outcome: CheckOutcome = "passed"
         why = ""
         try:
             self.function(case)
         except CheckSkippedError as reason:
             outcome = "skipped"
             why = str(reason)
-        except CheckFailedError as reason:
+        except (CheckFailedError, SpaqlError) as reason:
             outcome = "failed"
             why = str(reason)
-        except SpaqlError as error:
-            outcome = "failed"
-            why = str(error)
         except Exception as error:
             outcome = "failed"
             why = describe_error(error)
-        return Finding(self.name, self.promise, outcome, why)
+        return CheckResult(self.name, self.promise, outcome, why)
 
 
-Outcome = Literal["passed", "failed", "skipped"]
-_LAST: tuple[Outcome, ...] = ("passed", "skipped", "failed")
+CheckOutcome = Literal["passed", "failed", "skipped"]
+_LAST: tuple[CheckOutcome, ...] = ("passed", "skipped", "failed")
 """The order in which findings are printed: failures last."""
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """The result of one check."""
 
     name: str
     promise: str
-    outcome: Outcome
+    outcome: CheckOutcome
     why: str = ""
     """Why it failed or was skipped."""
 
@@ -91,41 +88,35 @@ class CheckReport:
 
     Examples
     --------
-    >>> report = CheckReport("a plant", (Finding("resets", "A reset begins an episode.", "passed"),))
+    >>> report = CheckReport("a plant", (CheckResult("resets", "A reset begins an episode.", "passed"),))
     >>> bool(report), len(report.failed)
     (True, 0)
     """
 
     subject: str
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckResult, ...]
 
     @property
-    def failed(self) -> tuple[Finding, ...]:
+    def failed(self) -> tuple[CheckResult, ...]:
         """The checks that failed."""
         return tuple(finding for finding in self.findings if finding.outcome == "failed")
 
     def __bool__(self) -> bool:
         return not self.failed
 
-    def __getitem__(self, name: str) -> Finding:
+    def __getitem__(self, name: str) -> CheckResult:
         return next(finding for finding in self.findings if finding.name == name)
 
     def data(self) -> dict[str, Any]:
         """Return the report as plain data, for JSON."""
-        return {
-            "subject": self.subject,
-            "passed": bool(self),
-            "checks": [
-                {"name": f.name, "promise": f.promise, "outcome": f.outcome, "why": f.why}
-                for f in self.findings
-            ],
-        }
+        checks = [asdict(finding) for finding in self.findings]
+        return {"subject": self.subject, "passed": bool(self), "checks": checks}
 
     def __str__(self) -> str:
         width = max(len(finding.name) for finding in self.findings)
         counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
         lines = []
-        for finding in sorted(self.findings, key=lambda one: _LAST.index(one.outcome)):
+        for finding in sorted(self.findings, key=lambda result: _LAST.index(result.outcome)):
             counts[finding.outcome] += 1
             said = f"{finding.promise} {finding.why}".strip() if finding.outcome == "failed" else finding.why
             line = f"{finding.outcome:<7}  {finding.name:<{width}}  {said or finding.promise}"
@@ -134,13 +125,13 @@ class CheckReport:
         return "\n".join([*lines, "", f"{self.subject}: {summary}"])
 
 
-def run_all(subject: str, checks: Iterable[Check[Case]], case: Case) -> CheckReport:
+def run_all(subject: str, checks: Iterable[Requirement[Case]], case: Case) -> CheckReport:
     """Return the report of checks of one case; after a failure of a needed check the rest are skipped."""
-    findings: list[Finding] = []
+    findings: list[CheckResult] = []
     missed = ""
     for check in checks:
         if missed:
-            findings.append(Finding(check.name, check.promise, "skipped", f"First fix: {missed}."))
+            findings.append(CheckResult(check.name, check.promise, "skipped", f"First fix: {missed}."))
             continue
         findings.append(check.run(case))
         if check.needed and findings[-1].outcome == "failed":

@@ -15,14 +15,14 @@ _SECTIONS = {
         "train": "Learn a policy for an environment.",
         "distil": "Turn a network or a function into a small tree, and improve it.",
         "fit": "Learn a policy from a log of the plant, without a simulator.",
-        "improve": "Search for a better tree on the simulator, from one that there is.",
+        "improve": "Improve an existing controller on the simulator.",
         "simplify": "Find a smaller tree that controls as well, or nearly.",
         "edit": "Change the action of a leaf by hand.",
         "zoo": "List trained controllers that ship with spaql, and take one.",
     },
     "Understand it": {
         "show": "Print a learned policy as if-then rules.",
-        "model": "Print what was learned of the plant, and how right it is.",
+        "model": "Print the learned plant, and how accurate it is.",
         "draw": "Draw a learned policy: its tree, maps, phase portrait and more.",
         "evaluate": "Run fresh episodes of a learned policy.",
         "stress": "Look for the worst: starts, changed plants, noise, delay.",
@@ -32,9 +32,9 @@ _SECTIONS = {
         "export": "Write a learned policy as C, ONNX and more, checked to be equal.",
     },
     "Help": {
-        "check": "Try whether an environment or an algorithm keeps its promises.",
+        "check": "Check whether an environment or an algorithm keeps its promises.",
         "warm-up": "Compile now what would be compiled in the first training.",
-        "completion": "Print the lines that teach a shell to complete commands.",
+        "completion": "Print the lines by which a shell completes commands.",
     },
 }
 
@@ -42,7 +42,7 @@ _SECTIONS = {
 @click.group(
     cls=LazyGroup,
     sections=_SECTIONS,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog="""\b
 Exit codes:
   0    done

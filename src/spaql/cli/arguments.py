@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from spaql.cli.report import read_numbers, say
+from spaql.cli.report import PATH, read_numbers, say
 from spaql.errors import ChangedPlantWarning, SettingError, nearest
 
 if TYPE_CHECKING:
@@ -63,52 +63,13 @@ def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the argument RUN, a run folder or a model file, to a command, with the options to read one."""
     params: list[click.Parameter] = vars(algorithm_option(command))["__click_params__"]
     params.insert(0, params.pop())  # click stores them in reverse: this option is listed last
-    return click.argument(
-        "run", type=click.Path(path_type=Path), callback=lambda _, __, run: existing_run(run)
-    )(command)
+    return click.argument("run", type=PATH, callback=lambda _, __, run: existing_run(run))(command)
 
 
-def _read_config(ctx: click.Context, param: click.Parameter, file: Path | None) -> dict[str, Any] | None:
-    """Return what a TOML file holds."""
-    if file is None:
-        return None
-    import tomllib
-
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise click.BadParameter(f"{file} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise click.BadParameter(f"{file} is no TOML: {error}.") from error
-
-
-config_option = click.option(
-    "--config",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    callback=_read_config,
-    help="TOML file with the options of ENV: of an FMU its inputs, outputs, set-points, cost and so on",
-)
-
-
-def constraint_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add options for constraints, given as `hard` and, with their prices, as `soft`."""
-    soft = click.option(
-        "--soft-constraint",
-        "soft",
-        metavar="EXPR PRICE",
-        type=(str, float),
-        multiple=True,
-        help="the same, and a step that breaks it costs PRICE; may be repeated",
-    )
-    hard = click.option(
-        "--constraint",
-        "hard",
-        metavar="EXPR",
-        multiple=True,
-        help="that is to hold after each step: episodes that break it are counted; may be repeated",
-    )
-    return hard(soft(command))
+def refuse_occupied(folder: Path, option: str = "--out") -> None:
+    """Refuse a folder to write in that is a file, or has files already."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SettingError(f"{folder} is there already: name another folder with {option}, or remove it.")
 
 
 quiet_option = click.option("--quiet", is_flag=True, help="show no progress")
@@ -125,12 +86,12 @@ def read(run: Path) -> Agent | Design:
 def _read(run: Path) -> tuple[Agent | Design, list[str]]:
     from spaql.agents import Agent, Design, load
 
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChangedPlantWarning)
         source = load(run)
     if not isinstance(source, Agent | Design):
         raise SettingError(f"{run} holds a learned plant, which has no policy: `spaql model {run}` shows it.")
-    return source, list(dict.fromkeys(str(one.message) for one in found))
+    return source, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 
 def read_to_play(run: Path) -> Agent | Design:
@@ -152,13 +113,13 @@ def made_by(source: Agent | Design) -> str:
     return source.learner_type.name if isinstance(source, Agent) else "controller"
 
 
-def read_action(tree: Controller, given: str) -> int | str | list[float]:
+def read_action(tree: Controller, text: str) -> int | str | list[float]:
     """Return an action given on the command line: the number or name of one of a list, or numbers."""
     from gymnasium.spaces import Box
 
     if isinstance(tree.action_space, Box):
-        return read_numbers(given)
-    return int(given) if given.isdecimal() else given
+        return read_numbers(text)
+    return int(text) if text.isdecimal() else text
 
 
 class Choice(click.Choice[str]):
@@ -194,8 +155,8 @@ def complete_environment_or_run(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Return matching environments; if there is none, let the shell list files."""
-    found = complete_environment(ctx, param, incomplete) if incomplete else []
-    return found or [CompletionItem(incomplete, type="file")]
+    environments = complete_environment(ctx, param, incomplete) if incomplete else []
+    return environments or [CompletionItem(incomplete, type="file")]
 
 
 def parse_methods(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
@@ -204,7 +165,7 @@ def parse_methods(ctx: click.Context, param: click.Parameter, value: str | None)
 
     if value is None:
         return None
-    methods = [one.strip() for one in value.split(",") if one.strip()]
+    methods = [name.strip() for name in value.split(",") if name.strip()]
     for method in methods:
         if method not in METHODS:
             raise click.BadParameter(f"there is no controller {method!r}: {nearest(method, METHODS)}")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import algorithm_option, complete_environment_or_run, config_option, read_to_play
+from spaql.cli.arguments import algorithm_option, complete_environment_or_run, read_to_play
 from spaql.cli.group import FAILED
+from spaql.cli.option_groups import problem_options
 from spaql.cli.report import Report, reports, styled
 from spaql.errors import SettingError
 
@@ -24,11 +25,10 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 @click.command()
 @click.argument("subject", metavar="ENV_OR_RUN", shell_complete=complete_environment_or_run)
-@click.option("--horizon", type=int, help="steps of an episode, for an environment that sets no limit")
-@config_option
+@problem_options("horizon", "options")
 @algorithm_option
 @reports("the findings")
-def check(subject: str, horizon: int | None, config: dict[str, Any] | None) -> Report:
+def check(subject: str, described: dict[str, Any]) -> Report:
     """Try whether ENV_OR_RUN keeps what its users rely on.
 
     ENV is an environment, as for `spaql train`. RUN, a run folder or a model file, stands for its algorithm,
@@ -46,14 +46,14 @@ def check(subject: str, horizon: int | None, config: dict[str, Any] | None) -> R
     from spaql.problems.registry import plant_of_file
 
     if Path(subject).exists() and plant_of_file(subject) is None:
-        if config is not None:
+        if described["options"] is not None:
             raise SettingError("A run holds the options of its environment: leave out --config.")
         agent = read_to_play(Path(subject))
         if not isinstance(agent, Agent):
             raise SettingError("A controller does not learn: check the run that it comes from.")
         report = check_agent(agent)
     else:
-        report = check_problem(subject, horizon=horizon, options=config)
+        report = check_problem(subject, **described)
     return Report(report.data(), _coloured(report), code=0 if report else FAILED)
 
 

@@ -24,6 +24,6 @@ def completion(ctx: click.Context, shell: str) -> None:
       echo 'eval "$(spaql completion zsh)"' >> ~/.zshrc
       spaql completion fish > ~/.config/fish/completions/spaql.fish
     """
-    made = get_completion_class(shell)
-    assert made is not None
-    click.echo(made(ctx.find_root().command, {}, "spaql", "_SPAQL_COMPLETE").source())
+    shell_completion = get_completion_class(shell)
+    assert shell_completion is not None
+    click.echo(shell_completion(ctx.find_root().command, {}, "spaql", "_SPAQL_COMPLETE").source())

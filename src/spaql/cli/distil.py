@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import complete_environment, config_option, quiet_option
-from spaql.cli.report import Report, reports
+from spaql.cli.arguments import complete_environment, quiet_option, refuse_occupied
+from spaql.cli.option_groups import problem_options
+from spaql.cli.report import PATH, Report, reports
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -19,29 +20,24 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--env", required=True, shell_complete=complete_environment, help="environment that it plays")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder to write")
-@click.option("--max-leaves", type=int, default=10, show_default=True, help="largest number of leaves")
-@click.option("--rounds", type=int, default=5, show_default=True, help="of play and labelling")
-@click.option("--round-episodes", type=int, default=20, show_default=True, help="of a round")
+@click.option("--out", type=PATH, required=True, help="run folder to write")
+@click.option("--max-leaves", default=10, help="largest number of leaves")
+@click.option("--rounds", default=5, help="of play and labelling")
+@click.option("--round-episodes", default=20, help="of a round")
 @click.option(
     "--loss",
-    type=float,
     default=0.02,
-    show_default=True,
     help="part of the return that a smaller tree may lose before it is improved",
 )
-@click.option(
-    "--steps", type=int, default=1_000_000, show_default=True, help="of the simulator to improve it; 0: none"
-)
-@click.option("--episodes", type=int, default=100, show_default=True, help="fresh ones to judge both")
-@click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
+@click.option("--steps", default=1_000_000, help="of the simulator to improve it; 0: none")
+@click.option("--episodes", default=100, help="fresh ones to evaluate both")
+@click.option("--seed", default=0, help="of all randomness")
 @click.option(
     "--vec-normalize",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="file of VecNormalize, for a network of normalised observations",
 )
-@config_option
-@click.option("--parallel", is_flag=True, help="play episodes in a process for every core")
+@problem_options("options", "parallel")
 @quiet_option
 @reports("sizes, returns and steps")
 def distil(
@@ -56,8 +52,7 @@ def distil(
     episodes: int,
     seed: int,
     vec_normalize: Path | None,
-    config: dict[str, Any] | None,
-    parallel: bool,
+    described: dict[str, Any],
     quiet: bool,
 ) -> Report:
     """Turn the policy in FILE into a small rule tree, improve it on the simulator, and save a run.
@@ -65,7 +60,7 @@ def distil(
     FILE is a model of Stable-Baselines3 (.zip) or ONNX (.onnx), a run of spaql, or MODULE:NAME, a Python
     function from one observation to one action. A .zip holds pickles, which run code when they are read: give
     one that you trust. Trees are fitted to what the policy does where it and they go (DAgger); the smallest
-    good one is improved by TreeSearch. Policy and tree are then judged from the same fresh starts.
+    good one is improved by TreeSearch. Policy and tree are then evaluated from the same fresh starts.
 
     \b
     Examples:
@@ -74,14 +69,12 @@ def distil(
       spaql distil my_module:law --env CartPole-v1 --out readable --steps 0
     """
     from spaql.agents import distil
-    from spaql.errors import SettingError
     from spaql.problems import make_problem
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise SettingError(f"{out} is there already: name another folder with --out, or remove it.")
-    found = distil(
+    refuse_occupied(out)
+    distillation = distil(
         file,
-        make_problem(env, options=config, measured=False),
+        make_problem(env, measured=False, **described),
         max_leaves=max_leaves,
         rounds=rounds,
         episodes=round_episodes,
@@ -89,39 +82,38 @@ def distil(
         total_timesteps=steps,
         judged_episodes=episodes,
         seed=seed,
-        parallel=parallel,
         vec_normalize=vec_normalize,
         progress_bar=not quiet,
     )
-    found.save(out)
-    return Report({"run": str(out), **found.as_data()}, _text(found, out))
+    distillation.save(out)
+    return Report({"run": str(out), **distillation.as_data()}, _text(distillation, out))
 
 
-def _text(found: Distillation, out: Path) -> str:
+def _text(distillation: Distillation, out: Path) -> str:
     from gymnasium.spaces import Discrete
 
-    data = found.as_data()
-    expert = found.expert_returned
-    before = found.imitation_returned
-    after = found.returned
-    off, half = (data["difference"][name] for name in ("mean", "ci95"))
+    data = distillation.as_data()
+    expert = distillation.expert_returned
+    before = distillation.imitation_returned
+    after = distillation.returned
+    difference = data["difference"]
+    change = with_interval(difference["mean"], difference["ci95"] or 0.0)
     kept = "" if data["kept"] is None else f"; {data['kept']:.1%} of its return"
-    steps = "; ".join(f"{name} {taken:,}" for name, taken in found.steps.items())
-    listed = isinstance(found.tree.action_space, Discrete)
+    steps = "; ".join(f"{name} {taken:,}" for name, taken in distillation.steps.items())
+    listed = isinstance(distillation.tree.action_space, Discrete)
     agrees = "the same action" if listed else "of the variance of its actions"
-    size = counted(found.imitation.n_leaves, "leaf")
-    grown = counted(found.tree.n_leaves, "leaf")
+    size = counted(distillation.imitation.n_leaves, "leaf")
+    grown = counted(distillation.tree.n_leaves, "leaf")
     lines = [
-        f"expert     {_returned(expert)}  ({found.expert.name})",
-        f"imitation  {_returned(before)}  ({size}, {found.agreement:.1%} {agrees} in "
-        f"{found.labelled:,} labelled states)",
-        f"tree       {_returned(after)}  ({grown}, {counted(found.tree.n_numbers, 'number')})",
-        f"change     {with_interval(off, half if half is not None else 0.0)}  (tree less expert, from the "
-        f"same {len(after.returns)} fresh starts{kept})",
+        f"expert     {_returned(expert)}  ({distillation.expert.name})",
+        f"imitation  {_returned(before)}  ({size}, {distillation.agreement:.1%} {agrees} in "
+        f"{distillation.labelled:,} labelled states)",
+        f"tree       {_returned(after)}  ({grown}, {counted(distillation.tree.n_numbers, 'number')})",
+        f"change     {change}  (tree less expert, from the same {len(after.returns)} fresh starts{kept})",
         f"steps      {steps}",
     ]
-    if found.expert.clipped:
-        lines.append(f"note       {found.expert.clipped:,} actions of the expert were set to a bound.")
+    if distillation.expert.clipped:
+        lines.append(f"note       {distillation.expert.clipped:,} actions of the expert were set to a bound.")
     return "\n".join([*lines, "", f"Next: spaql show {out} --digits 3"])
 
 

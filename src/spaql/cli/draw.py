@@ -17,7 +17,7 @@ from spaql.cli.arguments import (
     read,
     read_to_play,
 )
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.entry_points import declared_names, find_declared, load_declared
 from spaql.errors import SettingError, require
 from spaql.formatting import counted
@@ -82,7 +82,7 @@ def _parse_fixed(
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.argument("kind", type=Choice((*KINDS, *STUDY_KINDS)), metavar="KIND")
 @click.option("--x", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from left to right")
 @click.option("--y", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from bottom to top")
@@ -93,20 +93,20 @@ def _parse_fixed(
     callback=_parse_fixed,
     help="fix another one; may be repeated",
 )
-@click.option("--step", type=int, help="time step, of aql or of --episode")
+@click.option("--step", type=int, help="time step of aql or of --episode")
 @click.option("--episode", type=int, help="show the policy at --step of the episode of this seed")
-@click.option("--leaves", type=int, help="draw the best tree with at most so many leaves, not the exact one")
+@click.option("--leaves", type=int, help="draw the best tree with at most n leaves, not the exact one")
 @click.option("--episodes", type=int, help="episodes to play  [default: as many as the picture needs]")
 @click.option("--wanted", type=float, help="return to mark among the sizes")
 @click.option(
     "--beside",
     metavar="pid,lqr",
     callback=parse_methods,
-    help="beside a response  [default: pid]",
+    help="compared with in a response  [default: pid]",
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="file: .svg, .pdf, .png, of growth also .gif  [default: KIND.svg]",
 )
 @algorithm_option
@@ -166,54 +166,68 @@ def draw(
       spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
       spaql draw studies/first curves
     """
-    from spaql.controllers.resolve import policy_of
-    from spaql.evaluation import size_curve
-    from spaql.evaluation.beside import steps_of
-    from spaql.figures import compute_counterexample, compute_response, compute_sizes, compute_tree
-    from spaql.figures.axis import angles
-    from spaql.figures.names import NAMES
-
     require("A picture", "plot")
+    asked: dict[str, Any] = {"x": x, "y": y, "at": at or None, "step": step, "episode": episode}
+    asked |= {"leaves": leaves, "episodes": episodes, "wanted": wanted, "beside": beside}
+    options = {name: value for name, value in asked.items() if value is not None}
     if kind in STUDY_KINDS:
-        if at or any(given is not None for given in (x, y, step, episode, leaves, episodes, wanted, beside)):
+        if options:
             raise click.UsageError(f"{kind} is drawn of a study, and takes --out alone.")
         return _drawn(_of_study(run, kind), kind, out)
-    if beside is not None and kind != "response":
-        raise click.UsageError(f"Other controllers are drawn beside a response, and not beside a {kind}.")
-    if episode is not None and kind not in ("map", "phase"):
-        raise click.UsageError("--episode is for a map and a phase portrait.")
+    _check_options(kind, options)
     existing_run(run)
     agent = read(run) if kind == "tree" and leaves is None else read_to_play(run)
     _check_kind(agent, kind)
-    record: Record
-    played: dict[str, Any] = {} if episodes is None else {"episodes": episodes}
-    if kind == "counterexample":
-        _refuse_options(kind, at, x, y, step, leaves, episodes, wanted)
-        record = compute_counterexample(run, agent)
-    elif kind == "response":
-        methods = ["pid"] if beside is None else beside
-        record = compute_response(agent, beside=methods, steps=steps_of(agent))
-    elif kind == "tree":
-        name = NAMES.get(agent.problem.name, agent.problem.name)
-        record = compute_tree(_tree(agent, step, leaves, played), title=f"{name}: the rules")
-    elif kind == "sizes":
-        record = compute_sizes(size_curve(agent, **played), wanted=wanted)
-    else:
-        if x is None or y is None:
-            policy = policy_of(agent)
-            names = policy.known or agent.problem.states.names
-            known = ", ".join([*names, *angles(names)]) or f"0 to {agent.problem.states.dims - 1}"
-            raise click.UsageError(f"A {kind} lies over two observations: give --x and --y, of {known}.")
-        plane = {"at": at, "x_limits": x[1], "y_limits": y[1], "step": step, **played}
-        if episode is not None:
-            plane["episode"] = episode
-        record = _over_plane(kind, agent, x[0], y[0], plane)
-    return _drawn(record, kind, out)
+    return _drawn(_of_run(run, agent, kind, options), kind, out)
 
 
-def _refuse_options(kind: str, *given: Any) -> None:
-    if any(one is not None and one != {} for one in given):
+def _check_options(kind: str, options: dict[str, Any]) -> None:
+    """Refuse options of other kinds of picture."""
+    if "beside" in options and kind != "response":
+        raise click.UsageError(f"Other controllers are drawn in a response, and not in a {kind}.")
+    if "episode" in options and kind not in ("map", "phase"):
+        raise click.UsageError("--episode is for a map and a phase portrait.")
+    if kind == "counterexample" and options:
         raise click.UsageError(f"A {kind} is drawn as it was found, and takes --out alone.")
+
+
+def _of_run(run: Path, agent: Agent | Design, kind: str, options: dict[str, Any]) -> Record:
+    """Return the record of a picture of a policy, with the options that were given."""
+    from spaql.evaluation import size_curve
+    from spaql.evaluation.beside import steps_of
+    from spaql.figures import compute_counterexample, compute_response, compute_sizes, compute_tree
+    from spaql.figures.names import NAMES
+
+    played = {name: options[name] for name in ("episodes",) if name in options}
+    if kind == "counterexample":
+        return compute_counterexample(run, agent)
+    if kind == "response":
+        return compute_response(agent, beside=options.get("beside", ["pid"]), steps=steps_of(agent))
+    if kind == "tree":
+        name = NAMES.get(agent.problem.name, agent.problem.name)
+        tree = _tree(agent, options.get("step"), options.get("leaves"), played)
+        return compute_tree(tree, title=f"{name}: the rules")
+    if kind == "sizes":
+        return compute_sizes(size_curve(agent, **played), wanted=options.get("wanted"))
+    x, x_limits = _axis(agent, kind, options, "x")
+    y, y_limits = _axis(agent, kind, options, "y")
+    plane = {"at": options.get("at", {}), "x_limits": x_limits, "y_limits": y_limits}
+    plane |= {"step": options.get("step"), **played}
+    plane |= {name: options[name] for name in ("episode",) if name in options}
+    return _over_plane(kind, agent, x, y, plane)
+
+
+def _axis(agent: Agent | Design, kind: str, options: dict[str, Any], name: str) -> Along:
+    """Return the observation along an axis; without one, those to choose from are named."""
+    from spaql.controllers.resolve import policy_of
+    from spaql.figures.axis import angles
+
+    if name not in options:
+        known = policy_of(agent).known or agent.problem.states.names
+        names = ", ".join([*known, *angles(known)]) or f"0 to {agent.problem.states.dims - 1}"
+        raise click.UsageError(f"A {kind} lies over two observations: give --x and --y, of {names}.")
+    axis: Along = options[name]
+    return axis
 
 
 def _drawn(record: Record, kind: str, out: Path | None) -> Report:
@@ -259,7 +273,7 @@ def _check_kind(agent: Agent | Design, kind: str) -> None:
         has &= {"tree", "map", "coverage", "counterexample"}
         why = "was fitted to a log, and there is no environment to play episodes in"
     if kind not in has:
-        others = ", ".join(one for one in KINDS if one in has)
+        others = ", ".join(other for other in KINDS if other in has)
         raise SettingError(f"There is no {kind} to draw: {made_by(agent)} {why}. Draw one of {others}.")
 
 
@@ -269,7 +283,7 @@ def _tree(agent: Agent | Design, step: int | None, leaves: int | None, played: d
 
     if leaves is None:
         return controller_of(agent, step)
-    small = [one.tree for one in size_curve(agent, **played) if one.tree.n_leaves <= leaves]
+    small = [sized.tree for sized in size_curve(agent, **played) if sized.tree.n_leaves <= leaves]
     if not small:
         raise SettingError(f"No tree of at most {counted(leaves, 'leaf')} was found: allow more.")
     return small[-1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_action, read_to_play, run_argument
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     "--tree",
     "file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="take all numbers from a file in JSON, as a page of `spaql show --html` writes it",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="model file to write")
-@click.option("--episodes", type=int, default=100, show_default=True, help="to compare before and after")
-@click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
+@click.option("--out", type=PATH, required=True, help="model file to write")
+@click.option("--episodes", default=100, help="to compare before and after")
+@click.option("--seed", default=0, help="of the episodes")
 @reports("the returns before and after")
 def edit(
     run: Path,
@@ -53,8 +53,8 @@ def edit(
     """Change a leaf or a rule of the policy in RUN, try it, and save it as a controller of its own.
 
     A leaf gets another action, or other numbers of its law; a rule, another threshold. A switching law has an
-    offset and gains for each action. Names of observations, features and numbers of an action may leave out
-    their units. Every other command takes the file that is written, such as spaql evaluate.
+    offset and gains for each action. Names of observations, features and components of an action may leave
+    out their units. Every other command takes the file that is written, such as spaql evaluate.
 
     \b
     Examples:
@@ -92,9 +92,9 @@ def edit(
         if action is None and not law:
             after = locked(before, leaf)
         else:
-            given = None if action is None else read_action(before, action)
+            do = None if action is None else read_action(before, action)
             gains = _gains(gain, before)
-            after = edited(before, leaf, given, offset=_offsets(offset), gains=gains, lock=lock)
+            after = edited(before, leaf, do, offset=_offsets(offset), gains=gains, lock=lock)
         changed = {"offset": list(offset), "gain": list(gain)} if law else {"do": action}
         what = {"leaf": leaf, **changed, "lock": lock}
     return _saved(source, before, after, what, run, out, episodes, seed)
@@ -117,13 +117,18 @@ def _saved(
 
     data: dict[str, Any] = {"file": str(out), **what}
     lines = []
-    for label, one in (("before", before), ("after", after)):
-        result = evaluate(one, source.problem, episodes=episodes, seed=seed)
+    for label, controller in (("before", before), ("after", after)):
+        result = evaluate(controller, source.problem, episodes=episodes, seed=seed)
         worst = float(result.returns.min())
-        data[label] = {"leaves": one.n_leaves, "mean": result.mean, "ci95": result.ci95, "worst": worst}
+        data[label] = {
+            "leaves": controller.n_leaves,
+            "mean": result.mean,
+            "ci95": result.ci95,
+            "worst": worst,
+        }
         returned = with_interval(result.mean, result.ci95)
         shown = number(worst, places(result.mean, result.ci95))
-        lines.append(f"{label:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {shown}")
+        lines.append(f"{label:7} {counted(controller.n_leaves, 'leaf')}, return {returned}, worst {shown}")
     if (fold := folded(before)) is not None:
         side = fold.half.inputs[fold.side]
         data["mirrored"] = folded(after) is not None
@@ -144,14 +149,14 @@ def _from_file(file: Path, before: Controller) -> Controller:
     from spaql.errors import SettingError
     from spaql.export import controller_from_json
 
-    found = controller_from_json(file)
-    if _declared(found) != _declared(before):
+    after = controller_from_json(file)
+    if _declared(after) != _declared(before):
         raise SettingError(f"The controller in {file} has other features, limits or spaces than RUN.")
     if not before.locks:
-        return found
-    if not _same_locked(found, before):
+        return after
+    if not _same_locked(after, before):
         raise SettingError(f"The tree in {file} changes a rule or a leaf that is locked in RUN.")
-    return replace(found, locks=before.locks)
+    return replace(after, locks=before.locks)
 
 
 def _declared(controller: Controller) -> tuple[Any, ...]:
@@ -163,49 +168,49 @@ def _declared(controller: Controller) -> tuple[Any, ...]:
     return (*spaces, *names, controller.features, memory_to(controller))
 
 
-def _same_locked(found: Controller, before: Controller) -> bool:
+def _same_locked(after: Controller, before: Controller) -> bool:
     """Return whether a controller has the rules of another one, and its laws where they are locked."""
     import numpy as np
 
     parts = ("feature", "threshold", "left", "right", "leaf", "combinations")
-    if not all(np.array_equal(getattr(found, part), getattr(before, part)) for part in parts):
+    if not all(np.array_equal(getattr(after, part), getattr(before, part)) for part in parts):
         return False
-    if len(found.laws) != len(before.laws):
+    if len(after.laws) != len(before.laws):
         return False
     rows = [lock.row for lock in before.locks]
     laws = ("gain", "offset")
     return all(
-        np.array_equal(getattr(found.laws, part)[rows], getattr(before.laws, part)[rows]) for part in laws
+        np.array_equal(getattr(after.laws, part)[rows], getattr(before.laws, part)[rows]) for part in laws
     )
 
 
-def _offsets(given: tuple[str, ...]) -> float | dict[str, float] | None:
+def _offsets(values: tuple[str, ...]) -> float | dict[str, float] | None:
     """Return offsets: a number, or numbers by the names of those of an action."""
-    if len(given) == 1 and "=" not in given[0]:
-        return _number(given[0], "--offset 0.5")
-    return dict(_named(one, "--offset 0.5, or --offset torque=0.5") for one in given) or None
+    if len(values) == 1 and "=" not in values[0]:
+        return _number(values[0], "--offset 0.5")
+    return dict(_named(value, "--offset 0.5, or --offset torque=0.5") for value in values) or None
 
 
-def _gains(given: tuple[str, ...], tree: Controller) -> dict[str | tuple[str, str], float]:
+def _gains(values: tuple[str, ...], tree: Controller) -> dict[str | tuple[str, str], float]:
     """Return gains by the names of inputs, with those of an action's numbers if there are several."""
     gains: dict[str | tuple[str, str], float] = {}
-    for one in given:
-        name, value = _named(one, "--gain speed=-2.5, or --gain torque:speed=-2.5")
-        acted, sign, seen = name.partition(":")
-        pair = sign and name not in tree.inputs
-        gains[(acted.strip(), seen.strip()) if pair else name] = value
+    for text in values:
+        name, value = _named(text, "--gain speed=-2.5, or --gain torque:speed=-2.5")
+        action, colon, observation = name.partition(":")
+        pair = colon and name not in tree.inputs
+        gains[(action.strip(), observation.strip()) if pair else name] = value
     return gains
 
 
-def _named(given: str, example: str) -> tuple[str, float]:
-    name, sign, value = given.rpartition("=")
+def _named(text: str, example: str) -> tuple[str, float]:
+    name, sign, value = text.rpartition("=")
     if not (sign and name.strip()):
-        raise click.BadParameter(f"{given!r} has no name and number: write {example}")
+        raise click.BadParameter(f"{text!r} has no name and number: write {example}")
     return name.strip(), _number(value, example)
 
 
-def _number(given: str, example: str) -> float:
+def _number(text: str, example: str) -> float:
     try:
-        return float(given)
+        return float(text)
     except ValueError as error:
-        raise click.BadParameter(f"{given!r} is no number: write {example}") from error
+        raise click.BadParameter(f"{text!r} is no number: write {example}") from error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import parse_methods, read_to_play, run_argument
+from spaql.cli.option_groups import problem_options
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError
 from spaql.formatting import counted, number, places, short, with_interval
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 @click.command()
 @run_argument
 @click.option("--env", help="play in another environment of the same spaces  [default: that of the run]")
-@click.option("--episodes", type=int, default=100, show_default=True, help="how many to run")
-@click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
-@click.option("--random", "with_random", is_flag=True, help="run the random policy beside it")
+@click.option("--episodes", default=100, help="how many to run")
+@click.option("--seed", default=0, help="of the episodes")
+@click.option("--random", "with_random", is_flag=True, help="compare it with the random policy")
 @click.option("--deterministic", is_flag=True, help="play a ball's centre or first action, draw nothing")
-@click.option("--parallel", is_flag=True, help="a process for every environment: for slow simulators")
+@problem_options("parallel")
 @click.option("--perturbed", is_flag=True, help="on perturbed plants: gains, dead time, noise as declared")
 @click.option(
-    "--beside", metavar="pid,lqr", callback=parse_methods, help="tune these, and judge them as well"
+    "--beside", metavar="pid,lqr", callback=parse_methods, help="tune these, and evaluate them as well"
 )
 @click.option("--steps", type=int, help="simulator steps to tune each  [default: as many as the run had]")
 @reports("the result")
@@ -40,15 +41,15 @@ def evaluate(
     seed: int,
     with_random: bool,
     deterministic: bool,
-    parallel: bool,
+    described: dict[str, Any],
     perturbed: bool,
     beside: list[str] | None,
     steps: int | None,
 ) -> Report:
     """Run fresh episodes of the policy in RUN, a run folder or a model file.
 
-    Where set-points are declared, the closed loop is measured: rise time, overshoot, settling time, error at
-    rest, integral of the absolute error, and the movement of the actuators.
+    Where set-points are declared, the closed loop is measured: rise time, overshoot, settling time,
+    steady-state error, integral of the absolute error, and the movement of the actuators.
 
     With --beside, classical controllers are tuned for the plants that the policy was designed for, perturbed
     or nominal, and all are evaluated on both; with --perturbed, on perturbed plants alone.
@@ -63,7 +64,7 @@ def evaluate(
     """
     from spaql.agents import Agent
     from spaql.controllers import RandomPolicy
-    from spaql.evaluation import beside as judge_beside
+    from spaql.evaluation import beside as compare_with
     from spaql.evaluation import evaluate as run_episodes
     from spaql.evaluation.beside import steps_of
     from spaql.evaluation.conditions import NOMINAL, PERTURBED, conditions_of, in_condition
@@ -76,7 +77,7 @@ def evaluate(
     if env is not None:
         stage = problem.stage_cost
         problem = make_problem(env, **(stage.as_data if stage is not None else {}))
-    problem = dataclasses.replace(problem, parallel=True) if parallel else problem
+    problem = dataclasses.replace(problem, **described) if described["parallel"] else problem
     possible = conditions_of(agent, problem)
     conditions: tuple[str, ...] = possible if beside else (NOMINAL,)
     if perturbed:
@@ -87,7 +88,7 @@ def evaluate(
     compared: Comparison | None = None
     if beside or problem.setpoints:
         steps = steps_of(agent) if steps is None else steps
-        compared = judge_beside(
+        compared = compare_with(
             agent, problem, methods=beside or (), conditions=conditions, steps=steps, **played
         )
     result = compared.rows[0].evaluation if compared else run_episodes(agent, where, **played)
@@ -118,16 +119,16 @@ def _condition(condition: str, designed_for: str | None) -> str:
 
 def _control_data(compared: Comparison) -> dict[str, Any]:
     data = [_condition_data(rows) | {"condition": name} for name, rows in compared.conditions.items()]
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         name: value for name, value in data[0].items() if name in ("control", "step_test", "beside")
     }
     if len(data) > 1:
-        found["other_conditions"] = data[1:]
+        content["other_conditions"] = data[1:]
     if compared.refused:
-        found["refused"] = dict(compared.refused)
+        content["refused"] = dict(compared.refused)
     if compared.verdict:
-        found["verdict"] = compared.verdict
-    return found
+        content["verdict"] = compared.verdict
+    return content
 
 
 def _condition_data(judged: list[Judged]) -> dict[str, Any]:
@@ -155,7 +156,7 @@ def _condition_data(judged: list[Judged]) -> dict[str, Any]:
 def _measured(row: Judged) -> dict[str, Any]:
     data = {"control": dataclasses.asdict(row.control)}
     if row.response is not None:
-        steps = [dataclasses.asdict(one) for one in row.response.steps]
+        steps = [dataclasses.asdict(response) for response in row.response.steps]
         data["step_test"] = {
             "steps": steps,
             "interactions": list(row.response.interactions),
@@ -166,19 +167,11 @@ def _measured(row: Judged) -> dict[str, Any]:
 
 def _control_text(compared: Comparison) -> str:
     from spaql.evaluation.conditions import CONDITION_TEXTS
-    from spaql.evaluation.control_tables import (
-        INTERACTION_MEANS,
-        MEASURES_MEAN,
-        actuator_cells,
-        return_cells,
-        step_test_cells,
-        tracking_cells,
-    )
+    from spaql.evaluation.control_tables import loop_tables, measures_mean, return_cells
     from spaql.tables import aligned
 
     judged = compared.rows
     parts = []
-    first = judged[0].control
     where = CONDITION_TEXTS[next(iter(compared.conditions))]
     if len(judged) > 1 or len(compared.conditions) > 1:
         for condition, rows in compared.conditions.items():
@@ -190,16 +183,8 @@ def _control_text(compared: Comparison) -> str:
         "\n".join(textwrap.wrap(f"{name} could not be built: {why}", 100))
         for name, why in compared.refused.items()
     ]
-    for j, one in enumerate(first.tracking):
-        title = f"{one.name} to {one.setpoint}, in episodes of {where}"
-        parts.append(f"{title}\n{aligned(tracking_cells(judged, j))}")
-        if judged[0].response is not None:
-            title = f"{one.name} in a step test without noise, then under load"
-            parts.append(f"{title}\n{aligned(step_test_cells(judged, j))}")
-    for j, action in enumerate(first.actuators):
-        parts.append(f"{action.name}\n{aligned(actuator_cells(judged, j))}")
-    means = f"{MEASURES_MEAN} {INTERACTION_MEANS}" if len(first.tracking) > 1 else MEASURES_MEAN
-    return "\n\n".join([*parts, "\n".join(textwrap.wrap(means, 100))])
+    parts += [f"{title}\n{aligned(cells)}" for title, cells in loop_tables(judged, where)]
+    return "\n\n".join([*parts, "\n".join(textwrap.wrap(measures_mean(judged), 100))])
 
 
 def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
@@ -217,7 +202,7 @@ def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
     if result.constraints:
         data["violations"] = result.violations
     if result.excursions:
-        data["excursions"] = [dataclasses.asdict(one) for one in result.excursions]
+        data["excursions"] = [dataclasses.asdict(excursion) for excursion in result.excursions]
     if random is not None:
         data["random"] = {"mean": random.mean, "ci95": random.ci95}
     return data
@@ -235,8 +220,8 @@ def _text(result: Evaluation, random: Evaluation | None, condition: str) -> str:
     for episode in result.worst:
         steps = counted(episode.length, "step")
         lines.append(f"  {number(episode.total, digits):>9} after {steps} from {short(episode.start)}")
-    for one, count in zip(result.constraints, result.violations.values(), strict=True):
+    for constraint, count in zip(result.constraints, result.violations.values(), strict=True):
         held = f"broken in {count:,} of {episodes}" if count else f"kept in {episodes}"
-        lines.append(f"constraint    {one.label}: {held}")
-    lines += [f"bounds        {one.text(len(result.returns))}" for one in result.excursions]
+        lines.append(f"constraint    {constraint.label}: {held}")
+    lines += [f"bounds        {excursion.text(len(result.returns))}" for excursion in result.excursions]
     return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +20,14 @@ from spaql.cli.arguments import (
     run_argument,
 )
 from spaql.cli.group import FAILED
-from spaql.cli.report import Report, reports, without_infinities
+from spaql.cli.report import PATH, Report, reports, without_infinities
 from spaql.errors import BadEnvironmentError, SettingError, SpaqlError
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
     from spaql.agents import Agent, Design
     from spaql.controllers import Controller
-    from spaql.export import Equivalence, ExportedPolicy
+    from spaql.export import Equivalence
 
 TARGETS = (
     "c", "st", "plcopen", "onnx", "fmu", "rust", "octave", "javascript", "wasm", "micropython", "python",
@@ -63,8 +64,8 @@ class _TargetOption(click.Option):
     metavar="TARGET",
     shell_complete=_complete_target,
 )
-@click.option("--out", type=click.Path(path_type=Path), help="folder to write in")
-@click.option("--name", default="controller", show_default=True, help="of the files and functions")
+@click.option("--out", type=PATH, help="folder to write in")
+@click.option("--name", default="controller", help="of the files and functions")
 @click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
 @click.option("--form", type=Choice(["rules", "table"]), help="of the code  [default: by size]")
 @click.option("--standard", type=Choice(["misra"]), help="of C, checked by cppcheck, with a trace to tests")
@@ -77,24 +78,20 @@ class _TargetOption(click.Option):
 )
 @click.option(
     "--episodes",
-    type=int,
     default=100,
-    show_default=True,
     help="with noise, to count how often it triggers the safe action; 0 for none",
 )
-@click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
+@click.option("--step", type=int, help="time step to export (AQL has one policy per step)")
 @click.option(
     "--points",
     type=int,
     help="random points to compare  [default: 1000000; 100000 for octave and micropython]",
 )
-@click.option(
-    "--report", type=click.Path(path_type=Path), help="file to keep the equivalence check in, as JSON"
-)
+@click.option("--report", type=PATH, help="file to keep the equivalence check in, as JSON")
 @click.option(
     "--check",
     "checked",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="instead compare the hashes in an exported file with those of RUN",
 )
 @reports("the equivalence check")
@@ -103,16 +100,11 @@ def export(
     target: str | None,
     out: Path | None,
     name: str,
-    number: str | None,
-    form: str | None,
-    standard: str | None,
-    safe_action: str | None,
-    tolerance: float | None,
     episodes: int,
     step: int | None,
-    points: int | None,
     report: Path | None,
     checked: Path | None,
+    **options: Any,
 ) -> Report:
     """Write the policy in RUN, a run folder or a model file, for another machine.
 
@@ -139,8 +131,7 @@ def export(
     from spaql.agents import Design
     from spaql.archive import write_atomically
     from spaql.controllers import controller_of
-    from spaql.export import ExportedPolicy, find_exporter
-    from spaql.export.writing import Options
+    from spaql.export import find_exporter
 
     source = _with_plant(run)
     exported = controller_of(source, step)
@@ -149,37 +140,42 @@ def export(
     if target is None or out is None or checked is not None:
         raise SettingError("Give --to TARGET and --out FOLDER, or --check FILE.")
     exporter, suffix = find_exporter(target)
-    taken = {*inspect.signature(exporter).parameters, *Options.__annotations__}
-    if tolerance is not None and safe_action is None:
-        raise SettingError("A tolerance is for the safe action: give --safe-action, too.")
     if episodes < 0:
         raise SettingError(f"--episodes is a number of episodes, 0 or more: not {episodes}.")
-    given: dict[str, Any] = {"number": number, "form": form, "safe_action": safe_action}
-    given |= {"tolerance": tolerance, "points": points, "standard": standard}
-    given = {option: value for option, value in given.items() if value is not None}
-    for option in given:
-        if option not in taken:
-            raise SettingError(f"There is no --{option} for {target}: leave it out.")
-    if safe_action is not None:
-        given["safe_action"] = read_action(exported, safe_action)
-    found = exporter(
+    options = _options_of(exporter, target, exported, options)
+    equivalence = exporter(
         Design(exported, source.problem) if step is not None else source,
         out / f"{name}{suffix}",
         provenance=_provenance(source),
-        **given,
+        **options,
     )
-    data: dict[str, Any] = json.loads(found.to_json())
-    lines: list[str] = []
-    if safe_action is not None and exported.remembers:
-        lines = ["safe    not played with noise: this is for controllers without memory only"]
-    elif safe_action is not None:
-        own = ("form", "points", "standard")
-        kept = {option: value for option, value in given.items() if option not in own}
-        noisy, lines = _with_noise(run, ExportedPolicy(exported, **kept), episodes, step)
+    data: dict[str, Any] = json.loads(equivalence.to_json())
+    text = _text(equivalence, out)
+    if "safe_action" in options:
+        noisy, lines = _with_noise(run, exported, options, episodes, step)
         data |= noisy
+        text = "\n".join([text, *lines])
     if report is not None:
         write_atomically(report, (json.dumps(without_infinities(data), indent=2) + "\n").encode())
-    return Report({"folder": str(out), **data}, "\n".join([_text(found, out), *lines]))
+    return Report({"folder": str(out), **data}, text)
+
+
+def _options_of(
+    exporter: Callable[..., Any], target: str, exported: Controller, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the options that were given, for the exporter; one that it does not take is refused."""
+    from spaql.export.writing import Options
+
+    options = {name: value for name, value in options.items() if value is not None}
+    if "tolerance" in options and "safe_action" not in options:
+        raise SettingError("A tolerance is for the safe action: give --safe-action, too.")
+    taken = {*inspect.signature(exporter).parameters, *Options.__annotations__}
+    for name in options:
+        if name not in taken:
+            raise SettingError(f"There is no --{name} for {target}: leave it out.")
+    if "safe_action" in options:
+        options["safe_action"] = read_action(exported, options["safe_action"])
+    return options
 
 
 def _check(file: Path, source: Agent | Design, exported: Controller) -> Report:
@@ -202,11 +198,17 @@ def _with_plant(run: Path) -> Agent | Design:
 
 
 def _with_noise(
-    run: Path, exported: ExportedPolicy, episodes: int, step: int | None
+    run: Path, controller: Controller, options: dict[str, Any], episodes: int, step: int | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return how often fresh episodes with noise take the safe action: as data, and as lines."""
     from spaql.evaluation import safe_action_use
+    from spaql.export import ExportedPolicy
 
+    if controller.remembers:
+        return {}, ["safe    not played with noise: this is for controllers without memory only"]
+    of_the_code = ("form", "points", "standard")
+    of_the_machine = {name: value for name, value in options.items() if name not in of_the_code}
+    exported = ExportedPolicy(controller, **of_the_machine)
     try:
         if not episodes:
             raise SettingError("No episodes were asked for.")
@@ -227,12 +229,12 @@ def _with_noise(
     return {"noisy_episodes": [asdict(row) for row in rows]}, lines
 
 
-def _text(found: Equivalence, out: Path) -> str:
-    shown = ", ".join(f"{n:,} {kind}" for kind, n in found.points.items())
-    lines = [f"wrote   {out / file}" for file in found.files]
-    lines += [f"checked {shown}: no difference from the policy", f"by      {found.tool}"]
-    if found.rounding:
-        lines.append(f"rounded actions, by {found.rounding:.3g} at most")
+def _text(equivalence: Equivalence, out: Path) -> str:
+    shown = ", ".join(f"{n:,} {kind}" for kind, n in equivalence.points.items())
+    lines = [f"wrote   {out / file}" for file in equivalence.files]
+    lines += [f"checked {shown}: no difference from the policy", f"by      {equivalence.tool}"]
+    if equivalence.rounding:
+        lines.append(f"rounded actions, by {equivalence.rounding:.3g} at most")
     return "\n".join(lines)
 
 
@@ -241,10 +243,10 @@ def _provenance(source: Agent | Design) -> list[str]:
     from spaql.agents import Agent
 
     if isinstance(source, Agent):
-        made = f"{source.learner_type.name}, seed {source.seed}, {counted(source.iterations, 'iteration')}"
+        origin = f"{source.learner_type.name}, seed {source.seed}, {counted(source.iterations, 'iteration')}"
     else:
-        made = ", ".join(["controller", *(f"{key}: {value}" for key, value in source.origin.items())])
-    lines = [f"{source.problem.name}, {made}"]
+        origin = ", ".join(["controller", *(f"{key}: {value}" for key, value in source.origin.items())])
+    lines = [f"{source.problem.name}, {origin}"]
     if isinstance(source, Agent) and len(source.history):
         best = source.history.last()["best_return"]
         if math.isfinite(best):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import constraint_options, quiet_option
-from spaql.cli.report import Report, names, numbers, reports
+from spaql.cli.arguments import quiet_option, refuse_occupied
+from spaql.cli.group import FAILED
+from spaql.cli.option_groups import constraint_options
+from spaql.cli.report import PATH, Report, names, numbers, reports
 from spaql.errors import SettingError
 
 if TYPE_CHECKING:
@@ -16,17 +18,18 @@ if TYPE_CHECKING:
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Return set-points by the names of the observations that are to follow them."""
     pairs = {}
     for value in values:
-        number, separator, goal = value.partition("=")
-        if not separator or not number or not goal:
+        observation, _, setpoint = value.partition("=")
+        if not observation or not setpoint:
             raise click.BadParameter("give an observation and its set-point, as in speed=target")
-        pairs[number] = goal
+        pairs[observation] = setpoint
     return pairs
 
 
 @click.command()
-@click.argument("logs", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("logs", type=PATH, nargs=-1, required=True)
 @click.option(
     "--observations", metavar="NAME,...", callback=names, required=True, help="columns that are observed"
 )
@@ -61,22 +64,18 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     callback=_pairs,
     help="an observation and the set-point it is to follow; may be repeated",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
-@click.option("--effort", type=float, default=1.0, show_default=True, help="of the search, as of plantree")
-@click.option(
-    "--mirror", default="auto", show_default=True, help="symmetry: auto, off, or by names, as of plantree"
-)
-@click.option("--out", type=click.Path(path_type=Path), help="run folder  [default: runs/LOG/fit/seed=SEED]")
+@click.option("--seed", default=0, help="of all randomness")
+@click.option("--effort", default=1.0, help="of the search, as of plantree")
+@click.option("--mirror", default="auto", help="symmetry: auto, off, or by names, as of plantree")
+@click.option("--out", type=PATH, help="run folder  [default: runs/LOG/fit/seed=SEED]")
 @click.option(
     "--experiment",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="folder for the next experiment: visit.csv and excitation.csv",
 )
 @click.option(
     "--amplitude",
-    type=float,
     default=0.3,
-    show_default=True,
     help="of the excitation, as a share of half the range of actions that was tried",
 )
 @click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")
@@ -84,27 +83,13 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @reports("the verdict, and what it rests on,")
 def fit(
     logs: tuple[Path, ...],
-    observations: list[str],
-    action: list[str],
-    action_range: list[float] | None,
-    extrapolate: bool,
-    cost: str | None,
-    reward: str | None,
-    end: str | None,
-    hard: tuple[str, ...],
-    soft: tuple[tuple[str, float], ...],
-    episode: str | None,
-    time: str | None,
-    horizon: int | None,
-    setpoints: dict[str, str],
     seed: int,
-    effort: float,
-    mirror: str,
     out: Path | None,
     experiment: Path | None,
     amplitude: float,
     anyway: bool,
     quiet: bool,
+    **arguments: Any,
 ) -> Report:
     """Fit a controller to LOGS of a plant, without a simulator: CSV or Parquet files, or minari:ID.
 
@@ -131,45 +116,25 @@ def fit(
     from spaql.agents import fit as fit_log
 
     folder = out or Path("runs") / logs[0].stem / "fit" / f"seed={seed}"
-    for given, option in ((folder, "--out"), (experiment, "--experiment")):
-        if given is not None and given.exists() and (not given.is_dir() or any(given.iterdir())):
-            raise SettingError(f"{given} is there already: name another folder with {option}, or remove it.")
+    refuse_occupied(folder)
+    if experiment is not None:
+        refuse_occupied(experiment, "--experiment")
     if not 0.0 < amplitude <= 1.0:
         raise SettingError(f"amplitude is {amplitude}, and must be above 0 and at most 1.")
-    found = fit_log(
-        list(logs),
-        observations=observations,
-        action=action,
-        cost=cost,
-        reward=reward,
-        end=end,
-        action_range=action_range,
-        extrapolate=extrapolate,
-        episode=episode,
-        time=time,
-        horizon=horizon,
-        setpoints=setpoints,
-        constraints=[*hard, *soft],
-        seed=seed,
-        anyway=anyway,
-        progress_bar=not quiet,
-        effort=effort,
-        mirror=mirror,
-    )
-    text = f"{found}\n\n"
-    data = found.as_data() | {"run": None, "experiment": None}
+    fitted = fit_log(list(logs), seed=seed, anyway=anyway, progress_bar=not quiet, **arguments)
+    text = f"{fitted}\n\n"
+    data = fitted.as_data() | {"run": None, "experiment": None}
     if experiment is not None:
-        files = found.experiment.save(experiment, amplitude=amplitude, seed=seed)
+        files = fitted.experiment.save(experiment, amplitude=amplitude, seed=seed)
         data["experiment"] = [str(file) for file in files]
-        text += _experiment_text(found.experiment, files)
-    if found.agent is not None:
-        data["mirror"] = found.agent.mirror
-        if found.agent.mirror is not None:
-            text = f"mirror     {found.agent.mirror}\n{text}"
-    if found.agent is None:
+        text += _experiment_text(fitted.experiment, files)
+    if fitted.agent is None:
         advice = "log more, with other actions or starts (--experiment proposes which), or give --anyway."
-        return Report(data, f"{text}No controller was saved: {advice}", code=1)
-    found.save(folder)
+        return Report(data, f"{text}No controller was saved: {advice}", code=FAILED)
+    data["mirror"] = fitted.agent.mirror
+    if fitted.agent.mirror is not None:
+        text = f"mirror     {fitted.agent.mirror}\n{text}"
+    fitted.save(folder)
     return Report(data | {"run": str(folder)}, f"{text}Next: spaql show {folder} --digits 3")
 
 

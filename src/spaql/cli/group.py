@@ -194,8 +194,8 @@ def _prepare(command: click.Command, name: str) -> None:
 
 def _options_for(error: SpaqlError) -> str:
     """Return the options for the settings that an error asks for."""
-    given = [f"--{name.replace('_', '-')} {value}" for name, value in error.settings.items()]
-    return f" On the command line: {' and '.join(given)}." if given else ""
+    options = [f"--{name.replace('_', '-')} {value}" for name, value in error.settings.items()]
+    return f" On the command line: {' and '.join(options)}." if options else ""
 
 
 def _options(command: click.Command) -> list[click.Option]:
@@ -207,5 +207,5 @@ def _environment_note(command: click.Command) -> str | None:
     options = [option for option in _options(command) if not option.is_flag]
     if not options:
         return None
-    option = next((one for one in options if one.default is not None), options[0])
+    option = next((candidate for candidate in options if candidate.default is not None), options[0])
     return f"Environment: {option.envvar} stands for {option.opts[0]}, and so on."

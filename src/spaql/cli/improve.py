@@ -1,14 +1,15 @@
-"""`spaql improve`: search for a better controller on the simulator, beginning with one that there is."""
+"""`spaql improve`: search for a better controller on the simulator, beginning with an existing one."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import quiet_option, read_to_play, run_argument
-from spaql.cli.report import Report, reports
+from spaql.cli.arguments import quiet_option, read_to_play, refuse_occupied, run_argument
+from spaql.cli.option_groups import problem_options
+from spaql.cli.report import PATH, Report, reports
 from spaql.formatting import counted, with_interval
 
 if TYPE_CHECKING:
@@ -20,15 +21,12 @@ _EPISODES = 100
 
 @click.command()
 @run_argument
-@click.option("--steps", type=int, default=1_000_000, show_default=True, help="of the simulator")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder to write")
-@click.option("--max-leaves", type=int, default=6, show_default=True, help="largest number of leaves")
-@click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
-@click.option(
-    "--episodes", type=int, default=_EPISODES, show_default=True, help="to compare before and after"
-)
-@click.option("--parallel", is_flag=True, help="play episodes in a process for every core")
-@click.option("--ray", metavar="ADDRESS", help="play episodes on a Ray cluster: HOST:PORT, auto, or local")
+@click.option("--steps", default=1_000_000, help="of the simulator")
+@click.option("--out", type=PATH, required=True, help="run folder to write")
+@click.option("--max-leaves", default=6, help="largest number of leaves")
+@click.option("--seed", default=0, help="of all randomness")
+@click.option("--episodes", default=_EPISODES, help="to compare before and after")
+@problem_options("parallel", "ray")
 @quiet_option
 @reports("the returns before and after")
 def improve(
@@ -38,8 +36,7 @@ def improve(
     max_leaves: int,
     seed: int,
     episodes: int,
-    parallel: bool,
-    ray: str | None,
+    described: dict[str, Any],
     quiet: bool,
 ) -> Report:
     """Improve the policy in RUN on its simulator by TreeSearch, and save the result as a run of its own.
@@ -61,31 +58,30 @@ def improve(
     from spaql.agents import TreeSearch
     from spaql.agents.run_folder import save_run
     from spaql.controllers import controller_of
-    from spaql.errors import SettingError
     from spaql.evaluation import evaluate
     from spaql.evaluation.conditions import PERTURBED, in_condition
     from spaql.stats import mean_ci95
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise SettingError(f"{out} is there already: name another folder with --out, or remove it.")
+    refuse_occupied(out)
     source = read_to_play(run)
     rules = controller_of(source, minimise=False)
     plant = source.problem.plant_now or source.problem.plant
-    problem = replace(source.problem, parallel=ray or parallel, plant=plant)
+    problem = replace(source.problem, plant=plant, **described)
     first, simplified = _small_enough(source, rules, episodes, seed)
     leaves = max(max_leaves, first.n_leaves)
     agent = TreeSearch(problem, seed=seed, max_leaves=leaves).start_from(first)
     agent.learn(steps, progress_bar=not quiet)
     save_run(agent, out)
-    found = controller_of(agent, minimise=False)
+    improved = controller_of(agent, minimise=False)
     where = in_condition(problem, agent.designed_for)
-    before, after = (evaluate(one, where, episodes=episodes, seed=seed + 1) for one in (rules, agent))
+    before = evaluate(rules, where, episodes=episodes, seed=seed + 1)
+    after = evaluate(agent, where, episodes=episodes, seed=seed + 1)
     mean, half = mean_ci95(after.returns - before.returns)
     spent = agent.training_steps
     of = " of perturbed plants" if agent.designed_for == PERTURBED else ""
     lines = [
         f"before  {with_interval(before.mean, before.ci95)}  ({counted(rules.n_leaves, 'leaf')})",
-        f"after   {with_interval(after.mean, after.ci95)}  ({counted(found.n_leaves, 'leaf')})",
+        f"after   {with_interval(after.mean, after.ci95)}  ({counted(improved.n_leaves, 'leaf')})",
         f"change  {with_interval(mean, half)}  (from the same {episodes} fresh starts{of})",
         *([f"search  {simplified}"] if simplified else []),
         f"cost    {spent:,} steps",
@@ -95,7 +91,7 @@ def improve(
     data = {
         "run": str(out),
         "before": {"mean": before.mean, "ci95": before.ci95, "leaves": rules.n_leaves},
-        "after": {"mean": after.mean, "ci95": after.ci95, "leaves": found.n_leaves},
+        "after": {"mean": after.mean, "ci95": after.ci95, "leaves": improved.n_leaves},
         "change": {"mean": mean, "ci95": half},
         "search_began_with": {"leaves": first.n_leaves, "simplified": bool(simplified)},
         "episodes": episodes,
@@ -116,13 +112,13 @@ def _small_enough(
     if rules.n_leaves <= MOST_LEAVES:
         return rules, ""
     curve = size_curve(source, episodes=episodes, seed=seed)
-    small = [one for one in curve if one.tree.n_leaves <= MOST_LEAVES]
+    small = [sized for sized in curve if sized.tree.n_leaves <= MOST_LEAVES]
     if not small:
         raise SettingError(
             f"The policy has {counted(rules.n_leaves, 'leaf')}, and the search takes at most {MOST_LEAVES}: "
             "unlock leaves, so that it can be simplified."
         )
-    best = max(small, key=lambda one: one.evaluation.mean)
+    best = max(small, key=lambda sized: sized.evaluation.mean)
     return best.tree, (
         f"began with {counted(best.tree.n_leaves, 'leaf')} that act as the {rules.n_leaves} do in "
         f"{best.agreement:.1%} of the steps: it takes at most {MOST_LEAVES}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_to_play, run_argument
-from spaql.cli.report import Report, numbers, reports
+from spaql.cli.report import PATH, Report, numbers, reports
 from spaql.errors import SettingError
 
 if TYPE_CHECKING:
@@ -18,17 +18,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @run_argument
-@click.option("--digits", type=int, default=3, show_default=True, help="round numbers to so many digits")
+@click.option("--digits", default=3, help="round numbers to n digits")
 @click.option("--exact", is_flag=True, help="write all digits of all numbers")
 @click.option(
     "--at", metavar="X,Y,...", callback=numbers, help="print only the cell of this observation, and its law"
 )
 @click.option("--errors", is_flag=True, help="print how far predictions are from what happens instead")
-@click.option("--episodes", type=int, default=20, show_default=True, help="fresh ones, for --errors")
-@click.option("--seed", type=int, default=0, show_default=True, help="of the fresh episodes")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="write the model: as .spaql to train in, or as .json"
-)
+@click.option("--episodes", default=20, help="fresh ones, for --errors")
+@click.option("--seed", default=0, help="of the fresh episodes")
+@click.option("--out", type=PATH, help="write the model: as .spaql to train in, or as .json")
 @reports("its size, and the errors,")
 def model(
     run: Path,
@@ -66,9 +64,9 @@ def model(
     if errors:
         if agent is None:
             raise SettingError(f"{run} holds a plant alone: give the run that it was learned in.")
-        found = (model_errors(agent, episodes=episodes, seed=seed), model_errors(agent, held_out=True))
-        data = _size(plant) | {"errors": [_data(one) for one in found]}
-        return Report(data, "\n\n".join(map(str, found)))
+        tests = (model_errors(agent, episodes=episodes, seed=seed), model_errors(agent, held_out=True))
+        data = _size(plant) | {"errors": [_data(test) for test in tests]}
+        return Report(data, "\n\n".join(map(str, tests)))
     shown = None if exact else digits
     if at is not None:
         return Report(_size(plant), "\n".join(_cell(plant, at, shown)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.errors import SettingError
 
 _SUFFIX = ".template"
@@ -17,7 +17,7 @@ _HIDDEN = "dot-"
 
 
 @click.command()
-@click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="NAME", type=PATH)
 @reports("the names of the files")
 def new(folder: Path) -> Report:
     """Write a project for a plant of your own into the new folder NAME.
@@ -52,7 +52,7 @@ def write_project(folder: Path, plant: str) -> list[Path]:
     from spaql.archive import write_together
 
     written = {}
-    for template in sorted(files("spaql.cli").joinpath("templates").iterdir(), key=lambda one: one.name):
+    for template in sorted(files("spaql.cli").joinpath("templates").iterdir(), key=lambda file: file.name):
         name = template.name.removesuffix(_SUFFIX).replace(_HIDDEN, ".", 1)
         text = template.read_text(encoding="utf-8").replace("{{name}}", folder.name).replace("{{id}}", plant)
         written[folder / name] = text.encode()

@@ -11,11 +11,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
 from spaql.languages import on_terminal
+
+PATH = click.Path(path_type=Path)
+"""The type of an argument or option that is a path."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,9 @@ def reports(what: str) -> Callable[[Callable[..., Report]], Callable[..., None]]
         def reporting(*args: Any, as_json: bool, **kwargs: Any) -> None:
             with _others_on_stderr() if as_json else nullcontext():
                 report = command(*args, **kwargs)
-                made = report.data if as_json else report.text
-                made = made() if callable(made) else made
-            shown = json.dumps(without_infinities(made), allow_nan=False) if as_json else made
+                content = report.data if as_json else report.text
+                content = content() if callable(content) else content
+            shown = json.dumps(without_infinities(content), allow_nan=False) if as_json else content
             say(shown, nl=not shown.endswith("\n"))
             if report.code:
                 raise click.exceptions.Exit(report.code)
@@ -123,8 +127,8 @@ def numbers_or_names(
     """Return numbers, or numbers by name, as in error=0.5,integral=2, as an option's callback."""
     if value is None or "=" not in value:
         return numbers(ctx, param, value)
-    given = (part.rpartition("=") for part in value.split(","))
-    return {name.strip(): read_numbers(number)[0] for name, _, number in given}
+    parts = (part.rpartition("=") for part in value.split(","))
+    return {name.strip(): read_numbers(number)[0] for name, _, number in parts}
 
 
 def read_numbers(value: str) -> list[float]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, made_by, read, read_to_play, run_argument
-from spaql.cli.report import Report, numbers_or_names, reports
+from spaql.cli.report import PATH, Report, numbers_or_names, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import counted
 
@@ -25,7 +25,7 @@ FORMS = ("rules", "csv", "markdown", "latex", "dot")
 
 @click.command()
 @run_argument
-@click.option("--digits", type=int, help="round numbers to so many digits  [default: exact]")
+@click.option("--digits", type=int, help="round numbers to n digits  [default: exact]")
 @click.option("--numbers", "numbered", is_flag=True, help="write the number of each leaf and rule")
 @click.option(
     "--at",
@@ -33,10 +33,8 @@ FORMS = ("rules", "csv", "markdown", "latex", "dot")
     callback=numbers_or_names,
     help="instead explain what is done for this observation; for features by name, as error=0.2,speed=1",
 )
-@click.option("--as", "form", type=Choice(FORMS), default="rules", show_default=True, help="what to print")
-@click.option(
-    "--html", "card", type=click.Path(path_type=Path), help="write a page to play with: tree, map and plant"
-)
+@click.option("--as", "form", type=Choice(FORMS), default="rules", help="what to print")
+@click.option("--html", "card", type=PATH, help="write a page to play with: tree, map and plant")
 @click.option("--stress", "stressed", is_flag=True, help="add smaller trees and stress tests to that page")
 @click.option("--step", type=int, help="time step, of aql or of --episode")
 @click.option("--episode", type=int, help="explain what is done at --step of the episode of this seed")
@@ -108,8 +106,8 @@ def _explanation(
     if isinstance(policy, PartitionPolicy):
         if isinstance(at, dict):
             raise SettingError("The policy of a partition has no features: give an observation.")
-        seen = moment_of(source, episode, step).observation if episode is not None else at
-        return policy.explain(seen, step or 0)
+        observation = moment_of(source, episode, step).observation if episode is not None else at
+        return policy.explain(observation, step or 0)
     controller = controller_of(policy)  # by the numbers of the leaves that are shown
     if episode is not None:
         moment = moment_of(source, episode, step)
@@ -119,11 +117,11 @@ def _explanation(
     return controller.explain(at)
 
 
-def _by_name(given: dict[str, float], names: tuple[str, ...]) -> list[float]:
+def _by_name(values: dict[str, float], names: tuple[str, ...]) -> list[float]:
     """Return a number for each of some names; one that is missing or unknown is refused."""
     from spaql.spaces import find_observation
 
-    known = {find_observation(name, names): x for name, x in given.items()}
+    known = {find_observation(name, names): x for name, x in values.items()}
     if missing := [name for j, name in enumerate(names) if j not in known]:
         raise SettingError(f"Give all of {', '.join(names)}: {missing[0]} is missing.")
     return [known[j] for j in range(len(names))]
@@ -195,8 +193,8 @@ def _edit(origin: Mapping[str, Any]) -> str:
         return f", leaf {origin.get('leaf')} set by hand to {origin['do']}"
     if "threshold" in origin:
         return f", threshold of rule {origin.get('rule')} set by hand to {origin['threshold']}"
-    set_to = [f"offset {one}" for one in origin.get("offset", [])]
-    set_to += [f"gain {one}" for one in origin.get("gain", [])]
+    set_to = [f"offset {change}" for change in origin.get("offset", [])]
+    set_to += [f"gain {change}" for change in origin.get("gain", [])]
     return f", leaf {origin.get('leaf')} set by hand: {', '.join(set_to)}" if set_to else ""
 
 
@@ -212,12 +210,12 @@ def _remarks(source: Agent | Design, tree: Controller, digits: int | None) -> li
         remarks.append(
             f"# fitted to {', '.join(log['files'])}, {counted(log['steps'], 'step')}: {log['verdict']}"
         )
-    made = source.origin if isinstance(source, Design) else {}
-    if "from" in made:
-        remarks.append(f"# made from {made['from']}{_edit(made)}")
-    if {"algorithm", "seed", "total_timesteps"} <= made.keys():
+    origin = source.origin if isinstance(source, Design) else {}
+    if "from" in origin:
+        remarks.append(f"# made from {origin['from']}{_edit(origin)}")
+    if {"algorithm", "seed", "total_timesteps"} <= origin.keys():
         remarks.append(
-            f"# learned by {made['algorithm']}, seed {made['seed']}, {made['total_timesteps']:,} steps"
+            f"# learned by {origin['algorithm']}, seed {origin['seed']}, {origin['total_timesteps']:,} steps"
         )
     for lock in tree.locks:
         where = (

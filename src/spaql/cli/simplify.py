@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_to_play, run_argument
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -18,17 +18,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @run_argument
-@click.option("--out", type=click.Path(path_type=Path), help="save a tree as a controller of its own")
-@click.option("--leaves", type=int, help="the best of at most so many leaves  [default: by --loss]")
+@click.option("--out", type=PATH, help="save a tree as a controller of its own")
+@click.option("--leaves", type=int, help="the best of at most n leaves  [default: by --loss]")
 @click.option(
     "--loss",
-    type=float,
     default=0.02,
-    show_default=True,
     help="the smallest that loses at most this part of the exact tree's return",
 )
-@click.option("--episodes", type=int, default=100, show_default=True, help="of each tree")
-@click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
+@click.option("--episodes", default=100, help="of each tree")
+@click.option("--seed", default=0, help="of the episodes")
 @reports("the trees")
 def simplify(
     run: Path, out: Path | None, leaves: int | None, loss: float, episodes: int, seed: int
@@ -56,12 +54,12 @@ def simplify(
         if leaves is None
         else f"the best of at most {counted(leaves, 'leaf')} (--leaves)"
     )
-    for one in curve:
-        returned = with_interval(one.evaluation.mean, one.evaluation.ci95)
-        mark = "  <- chosen" if one is chosen else ""
-        lines.append(f"{one.tree.n_leaves:6}  {one.agreement:11.1%}  {returned}{mark}")
+    for sized in curve:
+        returned = with_interval(sized.evaluation.mean, sized.evaluation.ci95)
+        mark = "  <- chosen" if sized is chosen else ""
+        lines.append(f"{sized.tree.n_leaves:6}  {sized.agreement:11.1%}  {returned}{mark}")
     lines.append(f"Chosen: {how}." + ("" if out else " To save it, give --out FILE.spaql."))
-    data: dict[str, Any] = {"trees": [{**_row(one), "chosen": one is chosen} for one in curve]}
+    data: dict[str, Any] = {"trees": [{**_row(sized), "chosen": sized is chosen} for sized in curve]}
     if out is not None:
         controller = Design(chosen.tree, source.problem, {"from": run.name, "agreement": chosen.agreement})
         controller.save(out)
@@ -73,8 +71,8 @@ def simplify(
     return Report(data, "\n".join(lines))
 
 
-def _row(one: SizedTree) -> dict[str, Any]:
-    return {"leaves": one.tree.n_leaves, "agreement": one.agreement, **_returned(one.evaluation)}
+def _row(sized: SizedTree) -> dict[str, Any]:
+    return {"leaves": sized.tree.n_leaves, "agreement": sized.agreement, **_returned(sized.evaluation)}
 
 
 def _returned(result: Evaluation) -> dict[str, float]:
@@ -85,9 +83,9 @@ def _chosen(curve: list[SizedTree], leaves: int | None, loss: float) -> SizedTre
     from spaql.evaluation import smallest_within
 
     if leaves is not None:
-        small = [one for one in curve if one.tree.n_leaves <= leaves]
+        small = [sized for sized in curve if sized.tree.n_leaves <= leaves]
         if not small:
             size = counted(curve[0].tree.n_leaves, "leaf")
             raise click.UsageError(f"The smallest tree that was found has {size}.")
-        return max(small, key=lambda one: one.evaluation.mean)
+        return max(small, key=lambda sized: sized.evaluation.mean)
     return smallest_within(curve, loss)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, read_to_play, run_argument
-from spaql.cli.report import Report, numbers, read_numbers, rendered, reports
+from spaql.cli.report import PATH, Report, numbers, read_numbers, rendered, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import number
 
@@ -25,28 +25,27 @@ if TYPE_CHECKING:
     from spaql.problems import Problem
 
 
-def _varied(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, list[float]]:
+def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, list[float]]:
     """Return parameters, each with its values."""
     values: dict[str, list[float]] = {}
-    for one in given:
-        name, sign, listed = one.partition("=")
+    for text in texts:
+        name, sign, listed = text.partition("=")
         if not (name.strip() and sign and listed):
-            raise click.BadParameter(f"write a name and values, such as length=0.3,0.7, not {one!r}")
+            raise click.BadParameter(f"write a name and values, such as length=0.3,0.7, not {text!r}")
         values.setdefault(name.strip(), []).extend(read_numbers(listed))
     return values
 
 
 @click.command()
 @run_argument
-@click.option("--starts", type=int, default=2_000, show_default=True, help="how many")
+@click.option("--starts", default=2_000, help="how many")
 @click.option(
     "--sampling",
     type=Choice(["sobol", "grid"]),
     default="sobol",
-    show_default=True,
     help="how they are spread",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="of the starts, episodes and noise")
+@click.option("--seed", default=0, help="of the starts, episodes and noise")
 @click.option(
     "--low",
     metavar="X,Y,...",
@@ -55,7 +54,7 @@ def _varied(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
 )
 @click.option("--high", metavar="X,Y,...", callback=numbers, help="highest start")
 @click.option("--threshold", type=float, help="a return that is a success  [default: the plant's own rule]")
-@click.option("--worst", type=int, default=10, show_default=True, help="how many of the worst starts to list")
+@click.option("--worst", default=10, help="how many of the worst starts to list")
 @click.option(
     "--robustness", "with_robustness", is_flag=True, help="change the plant, add noise, disturbance and delay"
 )
@@ -66,13 +65,11 @@ def _varied(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
     callback=_varied,
     help="values of a parameter of the environment, for --robustness",
 )
-@click.option(
-    "--map", "map_file", type=click.Path(path_type=Path), help="draw which starts succeed (svg, pdf, png)"
-)
+@click.option("--map", "map_file", type=PATH, help="draw which starts succeed (svg, pdf, png)")
 @click.option(
     "--axes", metavar="I J", type=int, nargs=2, help="numbers of the state that the map is over, such as 0 2"
 )
-@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write a row for every start")
+@click.option("--csv", "csv_file", type=PATH, help="write a row for every start")
 @reports("the result")
 def stress(
     run: Path,

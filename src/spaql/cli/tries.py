@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.agents import Agent, Tries, Try
-from spaql.agents.budget import Budget
 from spaql.agents.run_folder import save_run
 from spaql.agents.train_tries import (
-    TRIES_FILE,
     TRIES_FOLDER,
     Prove,
     begin_table,
@@ -25,6 +24,8 @@ from spaql.agents.tries import shown_try
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report, say
+from spaql.cli.training import Training
+from spaql.cli.training_report import FRESH_EPISODES, verdict_text
 from spaql.errors import SettingError, SpaqlError
 from spaql.evaluation import evaluate
 from spaql.formatting import counted, number, places, with_interval
@@ -35,40 +36,30 @@ if TYPE_CHECKING:
     from spaql.verify import Verdict
 
 
-def report_tries(
-    agent: Agent,
-    folder: Path,
-    budget: Budget,
-    *,
-    tries: int,
-    workers: int | None,
-    fresh_episodes: int,
-    resume: bool,
-    same_seed: bool,
-    quiet: bool,
-    verified: bool,
-) -> Report:
+def train_several(training: Training, tries: int, workers: int | None) -> Report:
     """Train the tries of a run folder, save the picked one in it, and return its evaluation.
 
     If it is to be verified, so are those that the selection episodes cannot tell from the best.
     """
+    agent = training.agent
+    folder = training.folder
     workers = min(tries, cores()) if workers is None else workers
     check_tries(agent, tries, workers)
-    if resume:
-        found = root_seed(folder)
-        if same_seed and found != agent.seed:
-            raise SettingError(f"The tries in {folder} were started with the seed {found}, not {agent.seed}.")
-        agent.seed = found
+    if training.resume:
+        seed = root_seed(folder)
+        if training.same_seed and seed != agent.seed:
+            raise SettingError(f"The tries in {folder} were started with the seed {seed}, not {agent.seed}.")
+        agent.seed = seed
     else:
         begin_table(folder, agent.seed, tries)
     finished = 0
     verdicts: dict[int, Verdict] = {}
 
-    def report(index: int, one: Try) -> None:
+    def report(index: int, result: Try) -> None:
         nonlocal finished
         finished += 1
-        if not quiet:
-            say(shown_try(index, tries, one), err=True)
+        if not training.quiet:
+            say(shown_try(index, tries, result), err=True)
 
     def prove(index: int, trained: Agent) -> float:
         import spaql
@@ -76,12 +67,12 @@ def report_tries(
 
         verdicts[index] = spaql.verify(trained)
         proven = verdicts[index].proven
-        if not quiet:
+        if not training.quiet:
             say(f"try {index + 1} of {tries}: proven from {percent(proven)} of the states", err=True)
         return proven
 
     try:
-        tried = _trained(agent, budget, folder, tries, workers, report, prove if verified else None)
+        tried = _trained(training, tries, workers, report, prove if training.verified else None)
     except KeyboardInterrupt:
         say(
             f"Interrupted: {finished} of {tries} tries are finished in {folder}, and none is picked; "
@@ -92,47 +83,43 @@ def report_tries(
     except SpaqlError as error:
         raise type(error)(" ".join([str(error), *getattr(error, "__notes__", ())])) from error
     save_run(agent, folder)
-    fresh = evaluate(agent, episodes=fresh_episodes, seed=agent.seed + 1)
+    fresh = evaluate(agent, episodes=FRESH_EPISODES, seed=agent.seed + 1)
     data = _data(agent, folder, tried, fresh)
     text = _text(data, tried, fresh)
-    if verified:
+    if training.verified:
         import spaql
-        from spaql.cli.verify import store, verdict_data
 
-        verdict = verdicts.get(tried.picked_index) or spaql.verify(agent)
-        data["verified"] = verdict_data(verdict)
-        text += f"\n\n{verdict.text}{store(verdict, folder)}"
+        text += verdict_text(data, verdicts.get(tried.picked_index) or spaql.verify(agent), folder)
     return Report(data, text)
 
 
-def refuse_tries(folder: Path) -> None:
-    """Refuse to resume one of several tries as if it were the only one."""
-    if (folder / TRIES_FILE).exists():
-        raise SettingError(f"{folder} is a run of several tries: give --tries to resume them.")
-
-
 def _trained(
-    agent: Agent,
-    budget: Budget,
-    folder: Path,
+    training: Training,
     tries: int,
     workers: int,
     report: Callable[[int, Try], None],
     prove: Prove | None,
 ) -> Tries:
     """Train the tries; in this process, Ctrl-C waits for the end of an iteration, or of a proof."""
-    place = folder / TRIES_FOLDER
+    train = functools.partial(
+        train_tries,
+        training.agent,
+        training.budget,
+        training.folder / TRIES_FOLDER,
+        tries=tries,
+        workers=workers,
+        finished=report,
+        prove=prove,
+    )
     if workers > 1:
-        return train_tries(agent, budget, place, tries=tries, workers=workers, finished=report, prove=prove)
+        return train()
     with StopOnInterrupt() as interrupt:
 
         def stop(trained: Agent, row: dict[str, float]) -> None:
             if interrupt.pressed:
                 raise KeyboardInterrupt
 
-        return train_tries(
-            agent, budget, place, tries=tries, workers=workers, callback=stop, finished=report, prove=prove
-        )
+        return train(callback=stop)
 
 
 def _data(agent: Agent, folder: Path, tried: Tries, fresh: Evaluation) -> dict[str, Any]:
@@ -152,16 +139,16 @@ def _data(agent: Agent, folder: Path, tried: Tries, fresh: Evaluation) -> dict[s
         "size": picked.size,
         "tries": [
             {
-                "seed": one.seed,
-                "selection_return": one.mean,
-                "selection_ci95": one.ci95,
-                "size": one.size,
-                "proven": one.proven,
-                "training_steps": one.training_steps,
-                "interactions": one.interactions,
-                "selection_steps": one.selection_steps,
+                "seed": result.seed,
+                "selection_return": result.mean,
+                "selection_ci95": result.ci95,
+                "size": result.size,
+                "proven": result.proven,
+                "training_steps": result.training_steps,
+                "interactions": result.interactions,
+                "selection_steps": result.selection_steps,
             }
-            for one in tried.tries
+            for result in tried.tries
         ],
         "tries_mean": statistics.fmean(means),
         "tries_sd": statistics.stdev(means),
@@ -199,7 +186,7 @@ def _text(data: dict[str, Any], tried: Tries, fresh: Evaluation) -> str:
             f"cost          {data['interactions']:,} interactions in all: {data['training_interactions']:,} "
             f"in training ({data['training_steps']:,} training steps), {data['selection_interactions']:,} in "
             f"selection, {data['fresh_interactions']:,} in the new episodes",
-            *(f"bounds        {one.text(len(fresh.returns))}" for one in fresh.excursions),
+            *(f"bounds        {excursion.text(len(fresh.returns))}" for excursion in fresh.excursions),
             f"policy        {size}seed {picked.seed} (try {tried.picked_index + 1} of {n}), saved in "
             f"{data['run']}",
             "",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, algorithm_option, existing_run, quiet_option, read_to_play
-from spaql.cli.report import Report, numbers, reports
+from spaql.cli.report import PATH, Report, numbers, reports
 from spaql.entry_points import load_hook
 from spaql.errors import SettingError, require
 from spaql.formatting import duration
@@ -23,31 +23,27 @@ _SECONDS_A_FRAME = 0.2
 Ranges = dict[str, tuple[float, float]]
 
 
-def _ranges(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> Ranges:
+def _ranges(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> Ranges:
     """Return ranges of numbers of the state by name."""
-    found = {}
-    for one in given:
-        name, sign, ends = one.rpartition("=")
+    ranges = {}
+    for text in texts:
+        name, sign, ends = text.rpartition("=")
         low, comma, high = ends.partition(",")
         try:
-            found[name.strip()] = float(low), float(high)
+            ranges[name.strip()] = float(low), float(high)
         except ValueError:
             sign = ""
         if not (sign and comma and name.strip()):
-            raise click.BadParameter(f'write a name and two ends, such as "speed [rad/s]=-2,2", not {one!r}')
-    return found
+            raise click.BadParameter(f'write a name and two ends, such as "speed [rad/s]=-2,2", not {text!r}')
+    return ranges
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "--seconds", type=float, default=60.0, show_default=True, help="of processor time for the search"
-)
+@click.argument("run", type=PATH, required=False)
+@click.option("--seconds", default=60.0, help="of processor time for the search")
 @click.option("--starts", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states to begin in")
 @click.option("--target", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states to come to")
-@click.option(
-    "--stays/--passes", default=True, help="stay in the target for ever, or come to it once  [default: stays]"
-)
+@click.option("--stays/--passes", default=True, help="stay in the target for ever, or come to it once")
 @click.option(
     "--allowed", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states that are never left"
 )
@@ -71,17 +67,17 @@ def _ranges(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
     help="prove it of the controller as it is exported, in the numbers of the machine",
 )
 @click.option("--learned", is_flag=True, help="prove it of the learned plant, which is not the real one")
-@click.option("--map", "map_file", type=click.Path(path_type=Path), help="draw the cells (svg, pdf, png)")
+@click.option("--map", "map_file", type=PATH, help="draw the cells (svg, pdf, png)")
 @click.option("--axes", metavar="I J", type=int, nargs=2, help="numbers of the state that the map is over")
 @click.option(
     "--certificate",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="write what was proven to a file that --check can check",
 )
 @click.option(
     "--check",
     "checked",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="check a certificate; with RUN, also that it is about its plant and its controller",
 )
 @quiet_option
@@ -168,8 +164,8 @@ def store(verdict: Verdict, run: Path) -> str:
     return ""
 
 
-def _one_or_many(given: list[float] | None) -> list[float] | float:
-    return 0.0 if given is None else given[0] if len(given) == 1 else given
+def _one_or_many(values: list[float] | None) -> list[float] | float:
+    return 0.0 if values is None else values[0] if len(values) == 1 else values
 
 
 def _statement(loop: Any, asked: dict[str, Any]) -> Statement | None:
@@ -192,12 +188,12 @@ def _statement(loop: Any, asked: dict[str, Any]) -> Statement | None:
     starts = {**default.starts, **asked["starts"]}
     termination = "goal" if asked["goal"] else "ignored" if asked["ignore_termination"] else None
     if not (asked["target"] or asked["allowed"] or termination):
-        given: dict[str, Any] = {"starts": starts, "forward": asked["forward"] or default.forward}
+        changes: dict[str, Any] = {"starts": starts, "forward": asked["forward"] or default.forward}
         if asked["within"] is not None:
-            given["within"] = asked["within"]
+            changes["within"] = asked["within"]
         if default.target is not None and not asked["stays"]:
-            given["stays"] = False
-        return dataclasses.replace(default, **given)
+            changes["stays"] = False
+        return dataclasses.replace(default, **changes)
     reaches = bool(asked["target"]) or termination == "goal"
     within = asked["within"] or (5 * loop.dynamics.horizon if reaches else None)
     return Statement(
@@ -244,7 +240,7 @@ def _check(file: Path, run: Path | None, options: dict[str, Any]) -> Report:
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict as data for programs."""
-    found = verdict.counterexample
+    counterexample = verdict.counterexample
     return {
         "plant": verdict.plant,
         "learned": bool(verdict.learned),
@@ -255,9 +251,9 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
         "seconds": verdict.seconds,
         "finished": verdict.finished,
         "longest": verdict.longest,
-        "counterexample": None if found is None else list(found.start),
-        "why": None if found is None else found.why,
-        "step": None if found is None else found.step,
+        "counterexample": None if counterexample is None else list(counterexample.start),
+        "why": None if counterexample is None else counterexample.why,
+        "step": None if counterexample is None else counterexample.step,
         "numbers": list(verdict.names),
         "left_out": list(verdict.left_out),
         "remarks": list(verdict.remarks),

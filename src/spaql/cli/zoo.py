@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from spaql.cli.report import Report, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -44,46 +44,44 @@ def list_controllers() -> Report:
     from spaql.tables import aligned
     from spaql.zoo import entries
 
-    found = entries()
-    data = {"controllers": [dataclasses.asdict(one) for one in found]}
-    return Report(data, lambda: aligned([_cells(one) for one in found]))
+    controllers = entries()
+    data = {"controllers": [dataclasses.asdict(controller) for controller in controllers]}
+    return Report(data, lambda: aligned([_cells(controller) for controller in controllers]))
 
 
-def _cells(one: Entry) -> dict[str, str]:
-    classical = [other for other in one.beside if other.kind == "classical"]
+def _cells(controller: Entry) -> dict[str, str]:
+    classical = [other for other in controller.beside if other.kind == "classical"]
     best = max(classical, key=lambda other: other.mean, default=None)
     return {
-        "name": one.name,
-        "problem": one.problem,
-        "return": with_interval(one.mean, one.ci95),
-        "worst": number(one.worst, places(one.mean, one.ci95)),
-        "leaves": f"{one.leaves}",
-        "numbers": f"{one.numbers}",
-        "interactions": f"{one.interactions:,}",
-        "flash": f"{one.flash:,} B" if one.flash is not None else "",
-        "beside": _beside(best, one) if best is not None else "",
+        "name": controller.name,
+        "problem": controller.problem,
+        "return": with_interval(controller.mean, controller.ci95),
+        "worst": number(controller.worst, places(controller.mean, controller.ci95)),
+        "leaves": f"{controller.leaves}",
+        "numbers": f"{controller.numbers}",
+        "interactions": f"{controller.interactions:,}",
+        "flash": f"{controller.flash:,} B" if controller.flash is not None else "",
+        "beside": _beside(best, controller) if best is not None else "",
     }
 
 
-def _beside(other: Beside, one: Entry) -> str:
-    return f"{other.name} {number(other.mean, places(one.mean, one.ci95))}"
+def _beside(other: Beside, controller: Entry) -> str:
+    return f"{other.name} {number(other.mean, places(controller.mean, controller.ci95))}"
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from spaql.zoo import entries
 
     return [
-        CompletionItem(one.name, help=f"{one.problem}, {one.algorithm}")
-        for one in entries()
-        if one.name.startswith(incomplete)
+        CompletionItem(controller.name, help=f"{controller.problem}, {controller.algorithm}")
+        for controller in entries()
+        if controller.name.startswith(incomplete)
     ]
 
 
 @zoo.command()
 @click.argument("name", shell_complete=_complete)
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="file to write, such as oven.spaql"
-)
+@click.option("--out", type=PATH, required=True, help="file to write, such as oven.spaql")
 @reports("the name of the file, and what is known of the controller")
 def get(name: str, out: Path) -> Report:
     """Write the controller NAME to a file that every command takes as RUN.
@@ -97,12 +95,15 @@ def get(name: str, out: Path) -> Report:
     from spaql.archive import write_atomically
     from spaql.zoo import content, entry
 
-    one = entry(name)
+    controller = entry(name)
     write_atomically(out, content(name))
-    measured = f"{with_interval(one.mean, one.ci95)} in {counted(one.episodes, 'fresh episode')}"
+    episodes = counted(controller.episodes, "fresh episode")
+    measured = f"{with_interval(controller.mean, controller.ci95)} in {episodes}"
+    trained = f"seed {controller.seed}, {controller.interactions:,} interactions"
+    size = f"{counted(controller.leaves, 'leaf')}, {counted(controller.numbers, 'number')}"
     lines = [
         f"wrote   {out}",
-        f"what    {one.problem}, {one.algorithm}, seed {one.seed}, {one.interactions:,} interactions",
-        f"return  {measured}; {counted(one.leaves, 'leaf')}, {counted(one.numbers, 'number')}",
+        f"what    {controller.problem}, {controller.algorithm}, {trained}",
+        f"return  {measured}; {size}",
     ]
-    return Report({"file": str(out), **dataclasses.asdict(one)}, "\n".join(lines))
+    return Report({"file": str(out), **dataclasses.asdict(controller)}, "\n".join(lines))

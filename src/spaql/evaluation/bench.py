@@ -83,7 +83,7 @@ class Bench:
     action_values
         Physical values of Discrete actions, such as forces; their indices by default.
     action_unit
-        Unit of these, or of the numbers of an action.
+        Unit of these, or of the components of an action.
     axes
         The two numbers of the state that are the axes of a map.
     parameters
@@ -122,9 +122,9 @@ class Bench:
         return np.array([high for _, high in self.region.values()], np.float64)
 
 
-def _from_upright(seen: Floats) -> NDArray[np.float64]:
+def _from_upright(observations: Floats) -> NDArray[np.float64]:
     """Return Pendulum's unwrapped angle; 0 is the upright position nearest to the last one."""
-    angle = np.unwrap(np.arctan2(seen[:, 1], seen[:, 0]))
+    angle = np.unwrap(np.arctan2(observations[:, 1], observations[:, 0]))
     return np.asarray(angle - math.tau * round(float(angle[-1]) / math.tau))
 
 

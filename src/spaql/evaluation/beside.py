@@ -89,17 +89,17 @@ class Comparison:
         if len(self.rows) == 1:
             return ""
         best = max(range(1, len(self.rows)), key=lambda i: self.rows[i].evaluation.mean)
-        found = {condition: rows[best] for condition, rows in self.conditions.items()}
+        rivals = {condition: rows[best] for condition, rows in self.conditions.items()}
         rival = _NAMES[self.rows[best].name]
         parts = ", ".join(
             f"{_difference(row, self.conditions[condition][0])} on {CONDITION_TEXTS[condition]}"
-            for condition, row in found.items()
+            for condition, row in rivals.items()
         )
-        first = next(iter(found.values()))
+        first = next(iter(rivals.values()))
         leads = first.difference < -_LEAST * abs(first.evaluation.mean)  # it may be chance, but is not equal
-        if leads or any(row.is_outdone for row in found.values()):
+        if leads or any(row.is_outdone for row in rivals.values()):
             return f"Compared with {rival}: {parts}."
-        good = "better" if any(row.is_better for row in found.values()) else "as good"
+        good = "better" if any(row.is_better for row in rivals.values()) else "as good"
         return f"{rival[0].upper()}{rival[1:]} is {good} here: use it (this controller: {parts})."
 
 
@@ -172,26 +172,26 @@ def beside(
     >>> from spaql import RandomPolicy, make_problem
     >>> oven = make_problem("spaql/Oven-v0")
     >>> policy = RandomPolicy(oven.states, oven.actions)
-    >>> found = beside(policy, oven, methods=["pid"], steps=20_000, episodes=5)
-    >>> [row.name for row in found.rows], list(found.conditions), found.rows[1].difference > 0
+    >>> result = beside(policy, oven, methods=["pid"], steps=20_000, episodes=5)
+    >>> [row.name for row in result.rows], list(result.conditions), result.rows[1].difference > 0
     (['this', 'pid'], ['perturbed', 'nominal'], True)
     """
     policy, problem = policy_and_problem(agent, env)
     if conditions is None:
         conditions = conditions_of(agent, problem)
     tuned, refused = tuned_methods(in_condition(problem, conditions[0]), methods, steps=steps, seed=seed)
-    policies: dict[str, Policy] = {"this": policy, **{one.name: one.policy for one in tuned}}
+    policies: dict[str, Policy] = {"this": policy, **{method.name: method.policy for method in tuned}}
     responses = step_test(problem, policies).responses if has_step_test(problem) else {}
-    found: dict[str, list[Judged]] = {}
+    judged: dict[str, list[Judged]] = {}
     for condition in conditions:
         where = in_condition(problem, condition)
         own = evaluate_control(policy, where, episodes=episodes, seed=seed, deterministic=deterministic)
-        shown = {} if found else responses  # the step test is the same in all conditions
+        shown = {} if judged else responses  # the step test is the same in all conditions
         rows = [Judged("this", *own, response=shown.get("this"))]
-        for one in tuned:
-            evaluation, control = evaluate_control(one.policy, where, episodes=episodes, seed=seed)
+        for method in tuned:
+            evaluation, control = evaluate_control(method.policy, where, episodes=episodes, seed=seed)
             off, half = mean_ci95(evaluation.returns - own[0].returns)
-            more = one.text, one.numbers, one.steps, off, half, shown.get(one.name)
-            rows.append(Judged(one.name, evaluation, control, *more))
-        found[condition] = rows
-    return Comparison(found, refused)
+            more = method.text, method.numbers, method.steps, off, half, shown.get(method.name)
+            rows.append(Judged(method.name, evaluation, control, *more))
+        judged[condition] = rows
+    return Comparison(judged, refused)

@@ -114,8 +114,8 @@ def disturbed(
         "action_noise": dict(zip(plant.actions, actuators.tolist(), strict=True)),
         "late_observations": own.late_observations or late,
     }
-    made = dataclasses.replace(plant, id=derived_id(plant, "disturbed", more), **more)  # type: ignore[arg-type]
-    return dataclasses.replace(problem, env=made.id, dynamics=made, plant={})
+    noisier = dataclasses.replace(plant, id=derived_id(plant, "disturbed", more), **more)  # type: ignore[arg-type]
+    return dataclasses.replace(problem, env=noisier.id, dynamics=noisier, plant={})
 
 
 def paired_episodes(

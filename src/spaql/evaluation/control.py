@@ -1,4 +1,4 @@
-"""A controller judged as control engineers do: responses to set-points, and what the actuators have to do."""
+"""Controllers evaluated as control engineers do: responses to set-points, and what actuators have to do."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Actuator:
 
     name: str
     movement: float
-    """Mean change from a sample to the next: share of its range, or of samples for a list of actions."""
+    """Mean change from a sample to the next: share of its range, or of samples for discrete actions."""
     total_variation: float
     """Sum of all changes in an episode, in its unit; for a list, how often it changed."""
     reversals: float
@@ -113,8 +113,8 @@ def step_response(
 
     Examples
     --------
-    >>> found = step_response(1.0 - 0.5 ** np.arange(20), 1.0, time_step=0.1)
-    >>> round(found.rise_time, 3), found.overshoot, found.settling_time
+    >>> result = step_response(1.0 - 0.5 ** np.arange(20), 1.0, time_step=0.1)
+    >>> round(result.rise_time, 3), result.overshoot, result.settling_time
     (0.3, 0.0, 0.5)
     """
     y = np.asarray(signal, np.float64)
@@ -133,24 +133,25 @@ def step_response(
 
 
 def _first(true: NDArray[np.bool_]) -> float:
-    found = np.flatnonzero(true)
-    return float(found[0]) if len(found) else math.inf
+    places = np.flatnonzero(true)
+    return float(places[0]) if len(places) else math.inf
 
 
 def actuator(
     name: str, actions: list[Floats], ends: tuple[float, float] | None, time_step: float
 ) -> Actuator:
-    """Return what a number of the action has to do in some episodes; a list of actions has no ends."""
+    """Return what a component of the action has to do in some episodes; discrete actions have no ends."""
     low, high = ends or (0.0, 1.0)
     width = high - low if math.isfinite(high - low) else 1.0
     changes = [
-        np.diff(one) if ends is not None else (np.diff(one) != 0).astype(np.float64) for one in actions
+        np.diff(signal) if ends is not None else (np.diff(signal) != 0).astype(np.float64)
+        for signal in actions
     ]
-    steps = max(1, sum(len(one) for one in changes))
-    variation = [float(np.abs(one).sum()) for one in changes]
+    steps = max(1, sum(len(signal) for signal in changes))
+    variation = [float(np.abs(signal).sum()) for signal in changes]
     turned = 0
-    for one in actions:
-        direction = np.sign(np.diff(one))
+    for signal in actions:
+        direction = np.sign(np.diff(signal))
         direction = direction[direction != 0]
         turned += int((direction[1:] != direction[:-1]).sum())
     every = np.concatenate(actions)
@@ -171,12 +172,12 @@ def measure_control(problem: Problem, observations: list[Floats], actions: list[
     for name, goal in problem.setpoints.items():
         i = names.index(name)
         j = names.index(goal)
-        found = [
+        responses = [
             step_response(signal, setpoint, time_step=time_step, noise=noise.get(name, 0.0))
             for rows in observations
             for signal, setpoint in _responses(rows[:, i], rows[:, j], name in problem.angles)
         ]
-        tracking.append(_summary(name, goal, found, len(observations)))
+        tracking.append(_summary(name, goal, responses, len(observations)))
     space = problem.actions.space
     if isinstance(space, Discrete):
         moved = [actuator("action", [rows[:, 0] for rows in actions], None, time_step)]
@@ -200,10 +201,10 @@ def _responses(signal: Floats, setpoints: Floats, is_angle: bool) -> list[tuple[
     return [(part, float(goal[0])) for part, goal in parts if len(part) >= _SHORTEST]
 
 
-def _summary(name: str, goal: str, found: list[StepResponse], episodes: int) -> Tracking:
+def _summary(name: str, goal: str, responses: list[StepResponse], episodes: int) -> Tracking:
     columns: Mapping[str, Floats] = {
-        one.name: np.array([getattr(response, one.name) for response in found])
-        for one in dataclasses.fields(StepResponse)
+        field.name: np.array([getattr(response, field.name) for response in responses])
+        for field in dataclasses.fields(StepResponse)
     }
     stepped = columns["settling_time"][~np.isnan(columns["settling_time"])]
     unit = re.search(r"\[(.*)\]$", name)
@@ -247,8 +248,8 @@ def evaluate_control(
     >>> from spaql import make_problem
     >>> from spaql.controllers import RandomPolicy
     >>> motor = make_problem("spaql/DCMotor-v0", measured=False)
-    >>> _, found = evaluate_control(RandomPolicy(motor.states, motor.actions), motor, episodes=5)
-    >>> found.tracking[0].name, 0.2 < found.actuators[0].movement < 0.5
+    >>> _, result = evaluate_control(RandomPolicy(motor.states, motor.actions), motor, episodes=5)
+    >>> result.tracking[0].name, 0.2 < result.actuators[0].movement < 0.5
     ('position [rad]', True)
     """
     episodes = whole_number("episodes", episodes, least=1)
@@ -259,9 +260,9 @@ def evaluate_control(
         played = fresh_episodes(policy, problem, episodes, seed, deterministic=deterministic)
     else:
         played = evaluation
-    seen = watched.episodes(evaluation.lengths)
-    done = watched.episodes_of_actions(evaluation.lengths)
-    return played, measure_control(problem, seen, done)
+    observations = watched.episodes(evaluation.lengths)
+    actions = watched.episodes_of_actions(evaluation.lengths)
+    return played, measure_control(problem, observations, actions)
 
 
 def _watched(

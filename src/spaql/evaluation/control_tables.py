@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spaql.evaluation.beside import Judged
 from spaql.evaluation.control import BAND
 from spaql.formatting import duration, number, places, with_interval
+from spaql.tables import TextTable
 
-Rows = list[dict[str, str]]
-MEASURES_MEAN = (
+_MEASURES = (
     "Medians over responses of rise time (10 to 90 % of a step), overshoot and settling time (within "
     f"{100 * BAND:.0f} % of the step, or three standard deviations of the noise); means of the error at rest "
     "(last tenth) and of the integral of the absolute error (IAE). Movement: mean change from a sample to "
     "the next, of the range."
 )
-INTERACTION_MEANS = "Interaction: the largest change of a number after a step of another set-point."
+_INTERACTION = "Interaction: the largest change of a number after a step of another set-point."
 LADDER_MEANS = (
     "Structures that were tried, all evaluated from the same starts, and the one that was chosen (>): the "
     "plainest to which no larger one adds more than 1 % of the score for each kind of feature and each leaf, "
@@ -36,11 +36,11 @@ LEARNED_MEANS = (
 def lags_text(lags: Sequence[str]) -> str:
     """Return the sentence on the state of a learned plant, by its lags (see `PlanTree.lags`)."""
     return (
-        f"The state of the learned plant: the observation{''.join(f', {one}' for one in lags) or ' alone'}."
+        f"The state of the learned plant: the observation{''.join(f', {lag}' for lag in lags) or ' allag'}."
     )
 
 
-def ladder_cells(rungs: Sequence[Mapping[str, Any]]) -> Rows:
+def ladder_cells(rungs: Sequence[Mapping[str, Any]]) -> TextTable:
     """Return the structures that a ladder tried (see `TreeSearch.ladder` and `PlanTree.ladder`)."""
     return [
         {
@@ -64,7 +64,7 @@ def _cell(value: float | None, digits: str) -> str:
     return "" if value is None else f"{value:{digits}}"
 
 
-def return_cells(rows: Sequence[Judged]) -> Rows:
+def return_cells(rows: Sequence[Judged]) -> TextTable:
     """Return the returns of controllers, with differences from the first."""
     first = rows[0].evaluation
     digits = places(first.mean, first.ci95)
@@ -88,64 +88,80 @@ def _breaking(row: Judged) -> str:
     return "" if broken is None else f"{int(broken.any(axis=1).sum()):,} of {len(broken):,}"
 
 
-def tracking_cells(rows: Sequence[Judged], index: int) -> Rows:
+def loop_tables(rows: Sequence[Judged], where: str) -> Iterator[tuple[str, TextTable]]:
+    """Yield the measures of closed loops in episodes of some plants: tables with their titles."""
+    first = rows[0]
+    for j, tracking in enumerate(first.control.tracking):
+        yield f"{tracking.name} to {tracking.setpoint}, in episodes of {where}", tracking_cells(rows, j)
+        if first.response is not None:
+            yield f"{tracking.name} in a step test without noise, then under load", step_test_cells(rows, j)
+    for k, actuator in enumerate(first.control.actuators):
+        yield actuator.name, actuator_cells(rows, k)
+
+
+def measures_mean(rows: Sequence[Judged]) -> str:
+    """Return what the columns of these tables mean."""
+    return f"{_MEASURES} {_INTERACTION}" if len(rows[0].control.tracking) > 1 else _MEASURES
+
+
+def tracking_cells(rows: Sequence[Judged], index: int) -> TextTable:
     """Return how well controllers follow one set-point."""
-    found = []
+    cells = []
     for row in rows:
-        one = row.control.tracking[index]
+        tracking = row.control.tracking[index]
         time = row.control.time_unit
-        found.append(
+        cells.append(
             {
                 "controller": row.name,
-                "rise": _time(one.rise_time, time),
-                "overshoot": _share(one.overshoot),
-                "settling": _time(one.settling_time, time),
-                "settled": _share(one.settled),
-                "error at rest": _value(one.error_at_rest, one.unit),
-                "worst": _value(one.worst_error_at_rest, one.unit),
-                "IAE": _value(one.integral_of_absolute_error, f"{one.unit} {time}".strip()),
+                "rise": _time(tracking.rise_time, time),
+                "overshoot": _share(tracking.overshoot),
+                "settling": _time(tracking.settling_time, time),
+                "settled": _share(tracking.settled),
+                "error at rest": _value(tracking.error_at_rest, tracking.unit),
+                "worst": _value(tracking.worst_error_at_rest, tracking.unit),
+                "IAE": _value(tracking.integral_of_absolute_error, f"{tracking.unit} {time}".strip()),
             }
         )
-    return found
+    return cells
 
 
-def step_test_cells(rows: Sequence[Judged], index: int) -> Rows:
+def step_test_cells(rows: Sequence[Judged], index: int) -> TextTable:
     """Return how controllers do in a step test, for one number with a set-point."""
-    found = []
+    cells = []
     for row in rows:
         assert row.response is not None
-        one = row.response.steps[index]
+        response = row.response.steps[index]
         unit = row.control.tracking[index].unit
         interaction = _value(row.response.interactions[index], unit)
-        found.append(
+        cells.append(
             {
                 "controller": row.name,
-                "rise": _time(one.rise_time, row.control.time_unit),
-                "overshoot": _share(one.overshoot),
-                "settling": _time(one.settling_time, row.control.time_unit),
-                "error at rest": _value(one.error_at_rest, unit),
+                "rise": _time(response.rise_time, row.control.time_unit),
+                "overshoot": _share(response.overshoot),
+                "settling": _time(response.settling_time, row.control.time_unit),
+                "error at rest": _value(response.error_at_rest, unit),
                 **({"interaction": interaction} if len(row.response.steps) > 1 else {}),
                 "under load": _value(row.response.errors_under_load[index], unit),
             }
         )
-    return found
+    return cells
 
 
-def actuator_cells(rows: Sequence[Judged], index: int) -> Rows:
+def actuator_cells(rows: Sequence[Judged], index: int) -> TextTable:
     """Return what controllers ask of one actuator."""
-    found = []
+    cells = []
     for row in rows:
-        one = row.control.actuators[index]
-        found.append(
+        actuator = row.control.actuators[index]
+        cells.append(
             {
                 "controller": row.name,
-                "movement": _share(one.movement, 2),
-                "total variation": f"{one.total_variation:.3g}",
-                "reversals": f"{one.reversals:.2g} / {row.control.time_unit.removesuffix('s') or 's'}",
-                "at a limit": _share(one.at_limit),
+                "movement": _share(actuator.movement, 2),
+                "total variation": f"{actuator.total_variation:.3g}",
+                "reversals": f"{actuator.reversals:.2g} / {row.control.time_unit.removesuffix('s') or 's'}",
+                "at a limit": _share(actuator.at_limit),
             }
         )
-    return found
+    return cells
 
 
 def _time(value: float, unit: str) -> str:

@@ -55,14 +55,14 @@ def policy_and_problem(agent: Playable, env: EnvironmentLike | None) -> tuple[Po
 
 def _check_spaces(policy: Policy, problem: Problem) -> None:
     """Raise unless a policy can be played in an environment that was not made for it."""
-    seen = problem.states.space
-    done = problem.actions.space
-    if gymnasium.spaces.flatdim(policy.observation_space) != gymnasium.spaces.flatdim(seen):
-        differ = f"observes {policy.observation_space}, and {problem.name} has {seen}"
-    elif type(policy.action_space) is not type(done) or policy.action_space.shape != done.shape:
-        differ = f"returns actions of {policy.action_space}, and {problem.name} takes {done}"
-    elif not _within(policy.action_space, done):
-        differ = f"returns actions of {policy.action_space}, some of them outside {done} of {problem.name}"
+    observations = problem.states.space
+    actions = problem.actions.space
+    if gymnasium.spaces.flatdim(policy.observation_space) != gymnasium.spaces.flatdim(observations):
+        differ = f"observes {policy.observation_space}, and {problem.name} has {observations}"
+    elif type(policy.action_space) is not type(actions) or policy.action_space.shape != actions.shape:
+        differ = f"returns actions of {policy.action_space}, and {problem.name} takes {actions}"
+    elif not _within(policy.action_space, actions):
+        differ = f"returns actions of {policy.action_space}, some of them outside {actions} of {problem.name}"
     else:
         return
     raise SettingError(f"The policy {differ}: give an environment with the same observations and actions.")

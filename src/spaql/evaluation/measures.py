@@ -119,7 +119,7 @@ def limit_cycle(signal: ArrayLike, tail: int) -> float:
 
 
 def effort(actions: ArrayLike, time_step: float = 1.0) -> float:
-    """Return the integral of the squared action over time, summed over the numbers of an action.
+    """Return the integral of the squared action over time, summed over the components of an action.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def switches(actions: ArrayLike, time_step: float = 1.0) -> float:
 
 
 def chattering(actions: ArrayLike) -> float:
-    """Return the mean change of the action from step to step, summed over the numbers of an action.
+    """Return the mean change of the action from step to step, summed over the components of an action.
 
     Examples
     --------

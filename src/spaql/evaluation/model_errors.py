@@ -35,12 +35,12 @@ def model_errors(
     """
     if held_out:
         model, others = agent.hold_out()
-        steps = sum(one.length for one in others)
+        steps = sum(episode.length for episode in others)
         on = f"{counted(len(others), 'episode')} held out while learning, {counted(steps, 'step')}"
         return prediction_errors(model, others, on=on)
     if episodes < 1:
         raise SettingError(f"episodes is {episodes}, and must be at least 1.")
     fresh = record(agent.conclude(), agent.problem, range(seed, seed + episodes))
-    steps = sum(one.length for one in fresh)
+    steps = sum(episode.length for episode in fresh)
     on = f"{counted(episodes, 'fresh episode')} of the controller, {counted(steps, 'step')}"
     return prediction_errors(agent.model, fresh, on=on)

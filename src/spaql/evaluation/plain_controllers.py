@@ -76,9 +76,9 @@ def plain_controllers(agent: Agent, *, seed: int) -> PlainControllers:
 
     def played(policy: Policy, episodes: int, seed: int) -> Evaluation:
         nonlocal steps
-        found = evaluate(policy, problem, episodes=episodes, seed=seed)
-        steps += found.steps
-        return found
+        evaluation = evaluate(policy, problem, episodes=episodes, seed=seed)
+        steps += evaluation.steps
+        return evaluation
 
     constants = _constants(problem)
     chosen = max(constants, key=lambda name: played(constants[name], _CHOSEN, seed + 1).mean)
@@ -91,8 +91,8 @@ def plain_controllers(agent: Agent, *, seed: int) -> PlainControllers:
     episodes = _FEW if problem.dynamics is None else _MANY
     evaluations = {name: played(policy, episodes, seed) for name, policy in rivals.items()}
     return PlainControllers(
-        {name: found.mean for name, found in evaluations.items()},
-        {name: standard_error(found.returns) for name, found in evaluations.items()},
+        {name: evaluation.mean for name, evaluation in evaluations.items()},
+        {name: standard_error(evaluation.returns) for name, evaluation in evaluations.items()},
         episodes,
         steps,
     )
@@ -133,12 +133,12 @@ def _constants(problem: Problem) -> dict[str, Policy]:
         return {names[k]: _always(problem, int(space.start) + k) for k in range(count)}
     assert isinstance(space, Box)
     low, high = action_range(space)
-    found: dict[str, Policy] = {}
+    policies: dict[str, Policy] = {}
     for share in (0.0, 0.5, 1.0):
         action = low + share * (high - low)
         name = ", ".join(number(value, places(value)) for value in action.tolist())
-        found[name] = _always(problem, action)
-    return found
+        policies[name] = _always(problem, action)
+    return policies
 
 
 def _always(problem: Problem, action: ArrayLike) -> Controller:

@@ -34,12 +34,12 @@ def parameters_of(problem: Problem) -> dict[str, Any]:
         return declared.middle_parameters
     problem = _nominal(problem)
     plant: Any = problem.make().unwrapped
-    own = [one for one in type(plant).__mro__ if one not in (object, *gymnasium.Env.__mro__)]
-    names = [name for one in (*own, plant) for name in vars(one)]
-    found = {name: getattr(plant, name, None) for name in names if not name.startswith("_")}
-    given = {name: value for name, value in _arguments(problem, plant).items() if value is not None}
-    found |= given
-    return {name: x for name, x in found.items() if isinstance(x, Real) and not isinstance(x, bool)}
+    own = [owner for owner in type(plant).__mro__ if owner not in (object, *gymnasium.Env.__mro__)]
+    names = [name for owner in (*own, plant) for name in vars(owner)]
+    values = {name: getattr(plant, name, None) for name in names if not name.startswith("_")}
+    arguments = {name: value for name, value in _arguments(problem, plant).items() if value is not None}
+    values |= arguments
+    return {name: x for name, x in values.items() if isinstance(x, Real) and not isinstance(x, bool)}
 
 
 def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench | None = None) -> Problem:
@@ -81,9 +81,9 @@ def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench 
     if attributes and bench is not None:
         for name, compute in bench.derived.items():
             setattr(made_plant, name, compute(made_plant))
-    made = dataclasses.replace(problem, env=None, options={}, template=env, plant={})
-    _check_made(made, problem, values, attributes)
-    return made
+    changed = dataclasses.replace(problem, env=None, options={}, template=env, plant={})
+    _check_made(changed, problem, values, attributes)
+    return changed
 
 
 def _declared(problem: Problem) -> Dynamics | None:
@@ -103,11 +103,11 @@ def _arguments(problem: Problem, plant: Any) -> dict[str, Any]:
     """Return the arguments of the constructor with their values, if it can be called again."""
     if problem.template is not None:
         return {}
-    _, *arguments = inspect.signature(type(plant).__init__).parameters.values()
-    given = {**(plant.spec.kwargs if plant.spec is not None else {}), **problem.options}
-    named = [one for one in arguments if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-    defaults = {one.name: None if one.default is one.empty else one.default for one in named}
-    return {name: given.get(name, default) for name, default in defaults.items()}
+    _, *declared = inspect.signature(type(plant).__init__).parameters.values()
+    passed = {**(plant.spec.kwargs if plant.spec is not None else {}), **problem.options}
+    named = [each for each in declared if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    defaults = {each.name: None if each.default is each.empty else each.default for each in named}
+    return {name: passed.get(name, default) for name, default in defaults.items()}
 
 
 def _checked(problem: Problem, values: Mapping[str, float]) -> dict[str, float]:
@@ -132,10 +132,10 @@ def _listed(names: Mapping[str, float] | Sequence[str]) -> str:
 
 
 def _check_made(
-    made: Problem, problem: Problem, values: Mapping[str, float], kept: Mapping[str, float]
+    changed: Problem, problem: Problem, values: Mapping[str, float], kept: Mapping[str, float]
 ) -> None:
     """Raise if an environment resets its parameters, or if its spaces depend on them."""
-    env = made.make()
+    env = changed.make()
     try:
         spaces = env.observation_space, env.action_space
         if spaces != (problem.states.space, problem.actions.space):

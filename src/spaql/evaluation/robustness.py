@@ -50,8 +50,8 @@ def robustness(
 ) -> list[RobustnessRow]:
     """Compare returns under changed parameters, noise, disturbed and delayed actions with nominal ones.
 
-    It takes any Gymnasium environment, with its own initial states. Actions are deterministic. All rows have
-    the same starts and noise (common random numbers), so that small differences are visible.
+    Episodes begin in the environment's own states, and actions are deterministic. All rows have the same
+    starts and noise (common random numbers), so that small differences are visible.
 
     Parameters
     ----------
@@ -64,29 +64,24 @@ def robustness(
     parameters
         Arguments of the environment's constructor, or attributes of its `unwrapped`, to change (see
         `spaql.evaluation.parameters_of`); by default those that the plant declares, or those of the bench.
-    factors
-        Factors by which each parameter is multiplied, one row each.
-    values
-        Values of parameters, one row each.
+    factors, values
+        Factors by which each parameter is multiplied, and values of parameters by name: one row each.
     noise
         Standard deviations of Gaussian noise on every observation, relative to its standard deviation in the
         nominal episodes; cut at a tenth of the range.
     disturbance
-        The same for Gaussian noise on every number of an action, which is cut to its bounds; for Discrete
+        The same for Gaussian noise on every component of an action, which is cut to its bounds; for Discrete
         actions, the probability that a random action replaces the chosen one.
     variants
         Other plants by name, such as `spaql.Dynamics` with other constants.
-    episodes
-        Number of episodes of each row.
-    seed
-        Of the episodes and the noise.
+    episodes, seed
+        Number of episodes of each row; seed of the episodes and the noise.
 
     Returns
     -------
     list of RobustnessRow
         The first is the nominal plant, the last one has actions that are delayed by a step. A plant that
-        declares disturbances, parameters or set-points has a row with its `spaql.problems.perturbed`, whose
-        gains, dead time and parameters are drawn for each episode.
+        declares disturbances, parameters or set-points also has a row with `spaql.problems.perturbed` plants.
 
     Examples
     --------
@@ -98,15 +93,16 @@ def robustness(
     """
     policy, problem = policy_and_problem(agent, env)
     bench = bench or find_bench(problem)
-    if parameters is None:
-        parameters = varied_parameters(problem, bench)
+    parameters = varied_parameters(problem, bench) if parameters is None else parameters
     values = values or {}
-    plain = changed(problem, {}) if parameters or values else problem
-
     declares = problem.dynamics is not None and problem.dynamics.declares_more
     if not declares and (parameters or values):  # constants are in the code of compiled dynamics
         problem = dataclasses.replace(problem, dynamics=None)
-    plain = changed(problem, {}) if parameters or values else problem
+    nominal = changed(problem, {}) if parameters or values else problem
+    plants = _changed_plants(problem, bench, parameters, factors, values)
+    plants |= {name: make_problem(variant) for name, variant in (variants or {}).items()}
+    if declares:
+        plants[PERTURBED] = in_condition(problem, PERTURBED)
 
     def run(policy: Policy, where: Problem) -> Evaluation:
         # Gymnasium's vector environments start elsewhere than single ones, which can be disturbed.
@@ -114,27 +110,37 @@ def robustness(
         return paired_episodes(policy, problem, single, episodes=episodes, seed=seed)
 
     watched = RecordingPolicy(policy)
-    results = {"nominal": run(watched, plain)}
-    for name in parameters:
-        for factor in factors:
-            results[f"{name} × {factor:g}"] = run(policy, changed(problem, {name: factor}, bench))
-    for name, wanted in values.items():
-        for value in wanted:
-            results[f"{name} = {value:g}"] = run(policy, with_parameters(problem, {name: value}, bench))
-    for name, variant in (variants or {}).items():
-        results[name] = run(policy, make_problem(variant))
-    if declares:
-        results[PERTURBED] = run(policy, in_condition(problem, PERTURBED))
-    spread = watched.visited.std(axis=0)
-    for level in noise:
-        results[f"noise {100 * level:.3g} %"] = run(policy, disturbed(plain, noise=level * spread))
-    moved = 1.0 if isinstance(policy.action_space, Discrete) else watched.played.std(axis=0)
-    for level in disturbance:
-        results[f"actions {100 * level:.3g} % off"] = run(
-            policy, disturbed(plain, action_noise=level * moved)
-        )
-    results["one step late"] = run(policy, disturbed(plain, late=True))
-    return [_row(name, result, results["nominal"]) for name, result in results.items()]
+    returned = run(watched, nominal)
+    plants |= _disturbed_plants(nominal, watched, noise, disturbance)
+    results = {"nominal": returned} | {name: run(policy, plant) for name, plant in plants.items()}
+    return [_row(name, result, returned) for name, result in results.items()]
+
+
+def _changed_plants(
+    problem: Problem,
+    bench: Bench | None,
+    parameters: Sequence[str],
+    factors: Sequence[float],
+    values: Mapping[str, Sequence[float]],
+) -> dict[str, Problem]:
+    """Return the plants with other parameters, by what is changed."""
+    plants = {f"{name} × {x:g}": changed(problem, {name: x}, bench) for name in parameters for x in factors}
+    for name, listed in values.items():
+        plants |= {f"{name} = {x:g}": with_parameters(problem, {name: x}, bench) for x in listed}
+    return plants
+
+
+def _disturbed_plants(
+    problem: Problem, nominal: RecordingPolicy, noise: Sequence[float], disturbance: Sequence[float]
+) -> dict[str, Problem]:
+    """Return the plant with noise in proportion to what varies in nominal episodes, and with a delay."""
+    spread = nominal.visited.std(axis=0)
+    moved = 1.0 if isinstance(nominal.action_space, Discrete) else nominal.played.std(axis=0)
+    plants = {f"noise {100 * x:.3g} %": disturbed(problem, noise=x * spread) for x in noise}
+    plants |= {
+        f"actions {100 * x:.3g} % off": disturbed(problem, action_noise=x * moved) for x in disturbance
+    }
+    return plants | {"one step late": disturbed(problem, late=True)}
 
 
 def varied_parameters(problem: Problem, bench: Bench | None) -> tuple[str, ...]:

@@ -75,18 +75,17 @@ def safe_action_use(
     for level in noise:
         recorded = RecordingPolicy(guarded)
         noisy = disturbed(problem, noise=level * spread)
-        both = [
-            paired_episodes(one, problem, noisy, episodes=episodes, seed=seed) for one in (recorded, policy)
-        ]
-        taken = [is_safe_action(seen) for seen in recorded.episodes(both[0].lengths)]
+        safe = paired_episodes(recorded, problem, noisy, episodes=episodes, seed=seed)
+        unguarded = paired_episodes(policy, problem, noisy, episodes=episodes, seed=seed)
+        taken = [is_safe_action(observations) for observations in recorded.episodes(safe.lengths)]
         rows.append(
             SafeActionRow(
                 noise=level,
-                mean=both[0].mean,
-                ci95=both[0].ci95,
-                without=both[1].mean,
+                mean=safe.mean,
+                ci95=safe.ci95,
+                without=unguarded.mean,
                 steps=float(np.concatenate(taken).mean()),
-                episodes=float(np.mean([one.any() for one in taken])),
+                episodes=float(np.mean([steps.any() for steps in taken])),
             )
         )
     return rows

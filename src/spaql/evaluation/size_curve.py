@@ -102,7 +102,7 @@ def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
     """
     loss = real_number("loss", loss, least=0)
     exact = curve[-1].evaluation.mean
-    return next(one for one in curve if one.evaluation.mean >= exact - loss * abs(exact))
+    return next(sized for sized in curve if sized.evaluation.mean >= exact - loss * abs(exact))
 
 
 def _try(
@@ -128,7 +128,7 @@ def _front(tried: list[tuple[float, Controller]], exact: Controller) -> list[Con
     """Return the trees that returned more than all smaller ones, and the exact one."""
     kept: list[Controller] = []
     best = -np.inf
-    for mean, tree in sorted(tried, key=lambda one: (one[1].n_leaves, -one[0])):
+    for mean, tree in sorted(tried, key=lambda pair: (pair[1].n_leaves, -pair[0])):
         if mean > best and tree.n_leaves < exact.n_leaves:
             best = mean
             kept.append(tree)

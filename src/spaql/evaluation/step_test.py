@@ -43,7 +43,7 @@ class Response:
     interactions: tuple[float, ...]
     """How far each number is moved by the steps of the other set-points, at most; 0 where there is one."""
     errors_under_load: tuple[float, ...]
-    """The error of each number at rest under the load."""
+    """The steady-state error of each signal under the load."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
     --------
     >>> from spaql import RandomPolicy, make_problem
     >>> oven = make_problem("spaql/Oven-v0")
-    >>> found = step_test(oven, {"random": RandomPolicy(oven.states, oven.actions)})
-    >>> found.loaded, found.load, found.begins, found.responses["random"].signals.shape
+    >>> result = step_test(oven, {"random": RandomPolicy(oven.states, oven.actions)})
+    >>> result.loaded, result.load, result.begins, result.responses["random"].signals.shape
     ('heat', 0.25, (150, 300), (450, 1))
     """
     plan = step_plan(problem, horizon=horizon)
@@ -189,7 +189,8 @@ def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
     name = actions[0]
     size = _USUAL_LOAD * float(high[0] - low[0])
     if plant.disturbance:
-        name = min(plant.disturbance, key=lambda one: one not in plant.actions)  # an action, if there is one
+        # On an action, if there is such a load.
+        name = min(plant.disturbance, key=lambda place: place not in plant.actions)
         size = plant.disturbance[name].size
     least, most = plant.disturbances.delay
     quiet = dataclasses.replace(

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from spaql.evaluation.robustness import RobustnessRow
 from spaql.evaluation.stress import StressTest
 from spaql.formatting import number, places, with_interval
+from spaql.tables import TextTable
 
-Rows = list[dict[str, str]]
 MEASURES_MEAN = (
     "effort: the squared action, summed over time. switches: how often the action changes in a unit of time. "
     "chattering: the mean change of the action from one step to the next."
 )
 
 
-def worst_cells(result: StressTest, k: int) -> Rows:
+def worst_cells(result: StressTest, k: int) -> TextTable:
     """Return the k worst starts, one row each."""
     rows = []
     for rank, episode in enumerate(result.worst(k), 1):
@@ -32,7 +32,7 @@ def worst_cells(result: StressTest, k: int) -> Rows:
     return rows
 
 
-def measure_cells(result: StressTest) -> Rows:
+def measure_cells(result: StressTest) -> TextTable:
     """Return the measures of the closed loop, one row each."""
 
     def shown(value: float) -> str:
@@ -49,7 +49,7 @@ def measure_cells(result: StressTest) -> Rows:
     ]
 
 
-def robustness_cells(rows: Sequence[RobustnessRow]) -> Rows:
+def robustness_cells(rows: Sequence[RobustnessRow]) -> TextTable:
     """Return the rows of a robustness table; the first one is nominal."""
     return [
         {

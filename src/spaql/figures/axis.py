@@ -48,7 +48,9 @@ class Axis:
 
 def plain_axis(index: int, label: str, low: float, high: float) -> Axis:
     """Return the axis of one number of an observation."""
-    return Axis(label, low, high, lambda at: {index: at}, lambda seen: seen[:, index], index=index)
+    return Axis(
+        label, low, high, lambda at: {index: at}, lambda observations: observations[:, index], index=index
+    )
 
 
 def angle_axis(cosine: int, sine: int, label: str = "angle [rad]") -> Axis:
@@ -65,7 +67,7 @@ def angle_axis(cosine: int, sine: int, label: str = "angle [rad]") -> Axis:
         -math.pi,
         math.pi,
         lambda at: {cosine: np.cos(at), sine: np.sin(at)},
-        lambda seen: np.arctan2(seen[:, sine], seen[:, cosine]),
+        lambda observations: np.arctan2(observations[:, sine], observations[:, cosine]),
         turns=True,
     )
 
@@ -106,8 +108,8 @@ def angles(names: Sequence[str]) -> list[str]:
     >>> angles(["cos(angle)", "sin(angle)", "speed [rad/s]"])
     ['angle']
     """
-    seen = [name[4:-1] for name in names if name.startswith("cos(") and name.endswith(")")]
-    return [name for name in seen if f"sin({name})" in names]
+    cosines = [name[4:-1] for name in names if name.startswith("cos(") and name.endswith(")")]
+    return [name for name in cosines if f"sin({name})" in names]
 
 
 def _limits(index: int, space: Box | Discrete, visited: Floats | None) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,11 +13,10 @@ from spaql.evaluation import Bench, stress
 from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.stress import known_bench
 from spaql.figures.drawing import register
-from spaql.figures.style import new_figure
+from spaql.figures.style import draw_grid, mark_quarter_turns, new_figure
 from spaql.problems import EnvironmentLike, Problem
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's blue, lightened, and orange: they differ in brightness too.
@@ -138,20 +136,10 @@ def draw_basin(record: BasinRecord) -> Figure:
 
     figure = new_figure(record.title, record.note, 5.8)
     ax = figure.subplots()
-    ax.imshow(
-        np.array(record.success),
-        cmap=ListedColormap([_FAILS, _SUCCEEDS]),
-        vmin=0,
-        vmax=1,
-        origin="lower",
-        extent=(*record.x_range, *record.y_range),
-        aspect="auto",
-        interpolation="nearest",
-    )
-    ax.set(xlabel=record.x_name, ylabel=record.y_name, xlim=record.x_range, ylim=record.y_range)
-    ax.grid(visible=False)
-    if record.x_range == (-math.pi, math.pi):
-        _mark_turns(ax)
+    colours = ListedColormap([_FAILS, _SUCCEEDS])
+    draw_grid(ax, record.success, record.x_range, record.y_range, cmap=colours, vmin=0, vmax=1)
+    ax.set(xlabel=record.x_name, ylabel=record.y_name)
+    mark_quarter_turns(ax)
     handles = [Patch(color=_SUCCEEDS, label="succeeds"), Patch(color=_FAILS, label="fails")]
     if record.begins:
         left, right, low, high = record.begins
@@ -161,12 +149,6 @@ def draw_basin(record: BasinRecord) -> Figure:
         handles.append(frame)
     ax.legend(handles=handles, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.2)
     return figure
-
-
-def _mark_turns(ax: Axes) -> None:
-    """Mark an angle over a whole turn in quarters of a turn."""
-    quarters = [-math.pi, -math.pi / 2, 0.0, math.pi / 2, math.pi]
-    ax.set_xticks(quarters, ["−π", "−π/2", "0", "π/2", "π"])
 
 
 register("basin", BasinRecord, draw_basin)

@@ -72,20 +72,20 @@ def compute_counterexample(path: Path, source: Agent | Design) -> Counterexample
     verdict = verdict_about(verdict_file(path), source)
     if verdict is None:
         raise SettingError(f"Nothing was verified of {path} yet: `spaql verify {path}` looks for one.")
-    found = verdict.counterexample
-    if found is None:
+    counterexample = verdict.counterexample
+    if counterexample is None:
         raise SettingError(f"No counterexample was found when {path} was verified: {verdict.sentence}.")
     loop = verified_loop(verdict, source)
-    episode = played_with_actions(loop.dynamics, loop.player, found.start, delayed=verdict.delayed)
-    steps = list(islice(episode, found.step + 1 + _AFTER))
-    if steps[found.step][0] != found.state:
+    episode = played_with_actions(loop.dynamics, loop.player, counterexample.start, delayed=verdict.delayed)
+    steps = list(islice(episode, counterexample.step + 1 + _AFTER))
+    if steps[counterexample.step][0] != counterexample.state:
         raise SettingError(
             "The episode is not the one that was found: it has another state at step "
-            f"{found.step:,}. The machine computes differently: run `spaql verify` again."
+            f"{counterexample.step:,}. The machine computes differently: run `spaql verify` again."
         )
     ended = next((k for k, (_, over, _) in enumerate(steps) if over), len(steps) - 1)
     if verdict.statement.termination != "ignored":
-        steps = steps[: max(ended, found.step) + 1]
+        steps = steps[: max(ended, counterexample.step) + 1]
     turns = loop.arrays.period.tolist()
     states = np.array([state for state, _, _ in steps])
     panels = [
@@ -101,21 +101,22 @@ def compute_counterexample(path: Path, source: Agent | Design) -> Counterexample
     return CounterexampleRecord(
         f"{verdict.plant}{' (learned plant)' if verdict.learned else ''}: a counterexample",
         _note(verdict),
-        found.step,
+        counterexample.step,
         (*panels, *actions),
         (False,) * len(panels) + (True,) * len(actions),
     )
 
 
 def _note(verdict: Verdict) -> str:
-    found = verdict.counterexample
-    assert found is not None
+    counterexample = verdict.counterexample
+    assert counterexample is not None
     about = f"{ABOUT_LEARNED.capitalize()}: {verdict.learned}. " if verdict.learned else ""
     text = (
         f"{about}Refuted: from {box_text(verdict.statement.starts, wider=False)}{verdict.disturbed}, "
-        f"{verdict.sentence}. From the state {', '.join(f'{x:.6g}' for x in found.start)}, {found.why}."
+        f"{verdict.sentence}. From the state {', '.join(f'{x:.6g}' for x in counterexample.start)}, "
+        f"{counterexample.why}."
     )
-    return "\n".join(textwrap.wrap(text, 105))
+    return textwrap.fill(text, 105)
 
 
 def _panel(verdict: Verdict, name: str, values: list[float], period: float) -> EpisodePanel:

@@ -13,7 +13,7 @@ from spaql.figures.axis import Axis, find_axis
 from spaql.figures.drawing import register
 from spaql.figures.map_drawing import mark_axes
 from spaql.figures.maps import AxisRange, axis_range
-from spaql.figures.style import new_figure
+from spaql.figures.style import draw_grid, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,30 +57,31 @@ def compute_coverage(
     """
     if agent.problem.log is None:
         raise SettingError("Coverage is that of a log, and this agent was not fitted to one.")
-    seen = agent.coverage()
+    coverage = agent.coverage()
     names = agent.problem.states.names
     space = agent.problem.states.space
-    both = np.concatenate([seen.logged, seen.visited])
+    both = np.concatenate([coverage.logged, coverage.visited])
     along_x, along_y = (
         find_axis(wanted, names, space, both, limits) for wanted, limits in ((x, x_limits), (y, y_limits))
     )
     if along_x.label == along_y.label:
         raise SettingError(f"Both axes are {along_x.label}: give two different ones.")
     ends = ((along_y.low, along_y.high), (along_x.low, along_x.high))
-    rows, *_ = np.histogram2d(along_y.read(seen.logged), along_x.read(seen.logged), resolution, ends)
-    some = np.zeros(len(seen.visited), np.bool_)
+    rows, *_ = np.histogram2d(along_y.read(coverage.logged), along_x.read(coverage.logged), resolution, ends)
+    some = np.zeros(len(coverage.visited), np.bool_)
     some[np.linspace(0, len(some) - 1, _POINTS).astype(np.int64)] = True
-    some |= seen.clipped
+    some |= coverage.clipped
     return CoverageRecord(
         f"{agent.problem.name}: states that the log covers",
-        f"Colour: {len(seen.logged):,} rows of the log. Dots: steps of the controller in the learned plant;\n"
-        f"red: {seen.clipped.mean():.1%} of them, whose prediction is cut at the edge of the data.",
+        f"Colour: {len(coverage.logged):,} rows of the log. Dots: steps of the controller in the learned "
+        f"plant;\nred: {coverage.clipped.mean():.1%} of them, whose prediction is cut at the edge of the "
+        "data.",
         axis_range(along_x),
         axis_range(along_y),
         tuple(map(tuple, rows.astype(int).tolist())),
-        tuple(along_x.read(seen.visited[some]).tolist()),
-        tuple(along_y.read(seen.visited[some]).tolist()),
-        tuple(seen.clipped[some].tolist()),
+        tuple(along_x.read(coverage.visited[some]).tolist()),
+        tuple(along_y.read(coverage.visited[some]).tolist()),
+        tuple(coverage.clipped[some].tolist()),
     )
 
 
@@ -90,13 +91,12 @@ def draw_coverage(record: CoverageRecord) -> Figure:
 
     figure = new_figure(record.title, record.note, 5.2, width=7.2)
     ax = figure.subplots()
-    ax.grid(visible=False)
     rows = np.array(record.rows)
-    image = ax.imshow(
+    image = draw_grid(
+        ax,
         np.ma.masked_equal(rows, 0),
-        extent=(record.x.low, record.x.high, record.y.low, record.y.high),
-        origin="lower",
-        aspect="auto",
+        (record.x.low, record.x.high),
+        (record.y.low, record.y.high),
         interpolation="none",
         cmap="Blues",
         norm=LogNorm(0.5, max(2, int(rows.max()))),

@@ -66,8 +66,8 @@ def outlines(scene: Scene, plane: Plane) -> tuple[Outline, ...]:
     ends = np.stack([raw_low[:, i], raw_high[:, i], raw_low[:, j], raw_high[:, j]], axis=1)
     frame = (plane.x.low, plane.x.high, plane.y.low, plane.y.high)
     ends[:, :2], ends[:, 2:] = np.clip(ends[:, :2], *frame[:2]), np.clip(ends[:, 2:], *frame[2:])
-    seen = np.unique(ends[(ends[:, 0] < ends[:, 1]) & (ends[:, 2] < ends[:, 3])], axis=0)
-    return tuple(Outline(a, c, b - a, d - c) for a, b, c, d in seen.tolist())
+    drawn = np.unique(ends[(ends[:, 0] < ends[:, 1]) & (ends[:, 2] < ends[:, 3])], axis=0)
+    return tuple(Outline(a, c, b - a, d - c) for a, b, c, d in drawn.tolist())
 
 
 def compute_phase(
@@ -105,9 +105,9 @@ def compute_phase(
     return replace(record, title=title, note=f"{note}\n{record.note}".strip(), trails=trails)
 
 
-def _pieces(seen: Floats, plane: Plane) -> tuple[Piece, ...]:
-    places = [axis.read(seen) for axis in (plane.x, plane.y)]
-    jumps = np.zeros(len(seen) - 1, np.bool_)
+def _pieces(observations: Floats, plane: Plane) -> tuple[Piece, ...]:
+    places = [axis.read(observations) for axis in (plane.x, plane.y)]
+    jumps = np.zeros(len(observations) - 1, np.bool_)
     for axis, along in zip((plane.x, plane.y), places, strict=True):
         if axis.turns:
             jumps |= np.abs(np.diff(along)) > math.pi

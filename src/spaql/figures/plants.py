@@ -83,9 +83,9 @@ def compute_plant(
     played = record(agent.conclude(), problem, range(seed, seed + half))
     policy = RandomPolicy(problem.states, problem.actions)
     played += record(policy, problem, range(seed + half, seed + episodes), np.random.default_rng(seed))
-    before = np.concatenate([one.observations[:-1] for one in played])
-    after = np.concatenate([one.observations[1:] for one in played])
-    predicted = model.predict(before, np.concatenate([one.actions for one in played])).observations
+    before = np.concatenate([episode.observations[:-1] for episode in played])
+    after = np.concatenate([episode.observations[1:] for episode in played])
+    predicted = model.predict(before, np.concatenate([episode.actions for episode in played])).observations
     error = np.sqrt(np.mean(((predicted - after) / before.std(axis=0)) ** 2, axis=1))
     scene = set_scene(agent, None, step=None, episodes=half, seed=seed)
     plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {}, averaged=False)

@@ -92,29 +92,30 @@ def compute_response(
     policy, problem = policy_and_problem(agent, env)
     condition = conditions_of(agent, problem)[0]
     tuned, refused = tuned_methods(in_condition(problem, condition), beside, steps=steps, seed=seed)
-    test = step_test(problem, {"this": policy, **{one.name: one.policy for one in tuned}})
-    found = list(test.responses.values())
+    test = step_test(problem, {"this": policy, **{rival.name: rival.policy for rival in tuned}})
+    responses = list(test.responses.values())
     panels = [
-        ResponsePanel(name, _floats(test.setpoints[:, j]), tuple(_floats(one.signals[:, j]) for one in found))
+        ResponsePanel(
+            name,
+            _floats(test.setpoints[:, j]),
+            tuple(_floats(response.signals[:, j]) for response in responses),
+        )
         for j, name in enumerate(test.names)
     ]
     panels += [
-        ResponsePanel(name, (), tuple(_floats(one.actions[:, k]) for one in found))
+        ResponsePanel(name, (), tuple(_floats(response.actions[:, k]) for response in responses))
         for k, name in enumerate(test.actions)
     ]
     on = CONDITION_TEXTS[condition]
-    spent = {one.name: f"; {counted(one.steps, 'step')} on {on}" for one in tuned}
-    told = [f"{name}: {_summary(test, one)}{spent.get(name, '')}." for name, one in test.responses.items()]
-    told += [f"No {name}: {why}" for name, why in refused.items()]
-    lines = [line for one in told for line in textwrap.wrap(one, _WIDTH)]
+    spent = {rival.name: f"; {counted(rival.steps, 'step')} on {on}" for rival in tuned}
+    remarks = [f"No noise, nominal gains and dead time. {_happens(test)}"]
+    for name, response in test.responses.items():
+        remarks += textwrap.wrap(f"{name}: {_summary(test, response)}{spent.get(name, '')}.", _WIDTH)
+    for name, why in refused.items():
+        remarks += textwrap.wrap(f"No {name}: {why}", _WIDTH)
     return ResponseRecord(
         title or f"{NAMES.get(problem.name, problem.name)}: responses to set-points and load",
-        "\n".join(
-            [
-                f"No noise, nominal gains and dead time. {_happens(test)}",
-                *lines,
-            ]
-        ),
+        "\n".join(remarks),
         tuple(test.responses),
         test.time_step,
         test.time_unit,
@@ -139,15 +140,17 @@ def _happens(test: StepTest) -> str:
 
 def _summary(test: StepTest, response: Response) -> str:
     """Return measures of the first number with a set-point, and the largest errors of all."""
-    one = response.steps[0]
-    if math.isinf(one.rise_time):
+    step_response = response.steps[0]
+    if math.isinf(step_response.rise_time):
         rise = "never rises"
     else:
-        rise = f"rise {duration(one.rise_time) if test.time_unit == 's' else f'{one.rise_time:.3g} samples'}"
+        seconds = test.time_unit == "s"
+        time = step_response.rise_time
+        rise = f"rise {duration(time) if seconds else f'{time:.3g} samples'}"
     rest = max(step.error_at_rest for step in response.steps)
     moved = f", interaction {max(response.interactions):.2g}" if len(test.names) > 1 else ""
     return (
-        f"{rise}, overshoot {100 * one.overshoot:.1f} %, error at rest {rest:.2g}{moved}, "
+        f"{rise}, overshoot {100 * step_response.overshoot:.1f} %, error at rest {rest:.2g}{moved}, "
         f"under load {max(response.errors_under_load):.2g}"
     )
 

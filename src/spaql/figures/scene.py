@@ -123,8 +123,8 @@ def set_scene(
     if isinstance(policy, PartitionPolicy):
         number = tree_number(policy, step if policy.time_variant or episode is None else None)
     seeds = range(seed, seed + episodes) if episode is None else range(episode, episode + 1)
-    seen = policy.known or (problem.states.names if problem else ())
-    done = policy.named_actions or (problem.actions.names if problem else ())
+    observed = policy.known or (problem.states.names if problem else ())
+    acted = policy.named_actions or (problem.actions.names if problem else ())
     if problem is not None and problem.env is None and problem.log is not None:
         played = source.logged_episodes() if isinstance(source, PlanTree) else []
     else:
@@ -134,8 +134,8 @@ def set_scene(
         policy,
         policy.observation_space,
         policy.action_space,
-        observation_names(policy.observation_space, seen),
-        action_names(policy.action_space, done),
+        observation_names(policy.observation_space, observed),
+        action_names(policy.action_space, acted),
         number,
         tuple(played),
         None if problem is None else problem.horizon,

@@ -58,10 +58,10 @@ def compute_sizes(
         title,
         f"Mean return of {episodes} fresh episodes of each tree, with its 95 % interval.\n"
         "Per cent: states of the exact tree in which the same action is given.",
-        tuple(one.tree.n_leaves for one in curve),
-        tuple(one.evaluation.mean for one in curve),
-        tuple(one.evaluation.ci95 for one in curve),
-        tuple(one.agreement for one in curve),
+        tuple(sized.tree.n_leaves for sized in curve),
+        tuple(sized.evaluation.mean for sized in curve),
+        tuple(sized.evaluation.ci95 for sized in curve),
+        tuple(sized.agreement for sized in curve),
         wanted,
     )
 

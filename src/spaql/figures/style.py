@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spaql.errors import MissingExtraError
 from spaql.figures.names import NAMES
@@ -17,6 +18,7 @@ from spaql.figures.names import NAMES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
     from matplotlib.ticker import Formatter
 
 WIDTH = 8.0
@@ -163,7 +165,7 @@ def number_ticks() -> Formatter:
     """Return a formatter of ticks like `number`, with as many decimals as they need to differ."""
     from matplotlib.ticker import Formatter
 
-    class Numbers(Formatter):
+    class NumberFormatter(Formatter):
         def __call__(self, x: float, pos: int | None = None) -> str:
             return number(x)
 
@@ -173,7 +175,7 @@ def number_ticks() -> Formatter:
             decimals = next(exact, 10)
             return [f"{x:,.{decimals}f}".replace("-", "−") for x in values]
 
-    return Numbers()
+    return NumberFormatter()
 
 
 def short_number(value: float) -> str:
@@ -224,6 +226,23 @@ def _apart(heights: Sequence[float], gap: float) -> list[float]:
                 moved[low] -= overlap / 2
                 moved[low + 1] += overlap / 2
     return moved
+
+
+def draw_grid(
+    ax: Axes, values: ArrayLike, x: tuple[float, float], y: tuple[float, float], **colours: Any
+) -> AxesImage:
+    """Draw the number of each place of a grid, row by row from the lowest y, instead of grid lines."""
+    ax.grid(visible=False)
+    ax.set(xlim=x, ylim=y)
+    options: dict[str, Any] = {"interpolation": "nearest", **colours}
+    return ax.imshow(values, extent=(*x, *y), origin="lower", aspect="auto", **options)
+
+
+def mark_quarter_turns(ax: Axes) -> None:
+    """Mark an angle in quarters of a turn, if the x axis is a whole turn."""
+    if ax.get_xlim() == (-math.pi, math.pi):
+        quarters = [-math.pi, -math.pi / 2, 0.0, math.pi / 2, math.pi]
+        ax.set_xticks(quarters, ["−π", "−π/2", "0", "π/2", "π"])
 
 
 def multiples_of_pi(value: float, _: Any = None) -> str:

@@ -99,23 +99,23 @@ def compute_tree(tree: Controller, *, title: str = "Rule tree", digits: int = 3)
 
 def _nodes(tree: Controller, digits: int) -> tuple[TreeNode, ...]:
     """Return the nodes with their rows, parents and upper answers first."""
-    found: list[tuple[int, int, int, str]] = []
+    nodes: list[tuple[int, int, int, str]] = []
     waiting = [(0, 0, -1, "")]
     while waiting:
         node, depth, parent, answer = waiting.pop()
-        place = len(found)
-        found.append((node, depth, parent, answer))
+        place = len(nodes)
+        nodes.append((node, depth, parent, answer))
         if tree.feature[node] >= 0:
             waiting.append((int(tree.right[node]), depth + 1, place, "no"))
             waiting.append((int(tree.left[node]), depth + 1, place, "yes"))
-    rows = np.zeros(len(found))
-    is_leaf = np.array([tree.feature[node] < 0 for node, *_ in found])
+    rows = np.zeros(len(nodes))
+    is_leaf = np.array([tree.feature[node] < 0 for node, *_ in nodes])
     rows[is_leaf] = np.arange(is_leaf.sum())
-    for place in range(len(found) - 1, 0, -1):
-        rows[found[place][2]] += rows[place] / 2  # backwards, so that children come before their parent
+    for place in range(len(nodes) - 1, 0, -1):
+        rows[nodes[place][2]] += rows[place] / 2  # backwards, so that children come before their parent
     return tuple(
         TreeNode(_text(tree, node, digits), depth, float(rows[place]), parent, answer, _colour(tree, node))
-        for place, (node, depth, parent, answer) in enumerate(found)
+        for place, (node, depth, parent, answer) in enumerate(nodes)
     )
 
 

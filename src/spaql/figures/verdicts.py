@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.figures.drawing import register
-from spaql.figures.style import new_figure
+from spaql.figures.style import draw_grid, mark_quarter_turns, new_figure
 from spaql.verify import Verdict
 from spaql.verify.statement import box_text
 from spaql.verify.verdict import (
@@ -25,7 +25,6 @@ from spaql.verify.verdict import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's green, lightened, orange, and grey: they differ in brightness too.
@@ -98,13 +97,14 @@ def compute_verdict(verdict: Verdict, axes: tuple[int, int] = (0, 1)) -> Verdict
     ]
     learned = " (learned plant)" if verdict.learned else ""
     about = f"{ABOUT_LEARNED.capitalize()}: {verdict.learned}. " if verdict.learned else ""
-    found = verdict.counterexample
-    place = () if found is None else tuple(found.start[j] for j in axes)
+    counterexample = verdict.counterexample
+    place = () if counterexample is None else tuple(counterexample.start[j] for j in axes)
     return VerdictRecord(
         f"{verdict.plant}{learned}: proven from {percent(verdict.proven)} of the states",
-        _wrapped(
+        textwrap.fill(
             f"{about}From {box_text(verdict.statement.starts, wider=False)}{verdict.disturbed}: "
-            f"{verdict.sentence}." + (f" The map is at {', '.join(fixed)}." if fixed else "")
+            f"{verdict.sentence}." + (f" The map is at {', '.join(fixed)}." if fixed else ""),
+            105,
         ),
         verdict.names[x],
         verdict.names[y],
@@ -121,12 +121,6 @@ def _width(cells: NDArray[np.generic]) -> list[int]:
     return [max(1, side // _PIXELS) for side in cells.shape]
 
 
-def _wrapped(text: str) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, 105))
-
-
 def draw_verdict(record: VerdictRecord) -> Figure:
     """Draw the cells in three colours, and beside them the steps that suffice."""
     from matplotlib.colors import ListedColormap
@@ -135,42 +129,25 @@ def draw_verdict(record: VerdictRecord) -> Figure:
     figure = new_figure(record.title, record.note, 4.6)
     left, right = figure.subplots(1, 2, sharey=True)
     kinds = (PROVEN, REFUTED, UNDECIDED)
-    image: dict[str, Any] = {
-        "origin": "lower",
-        "extent": (*record.x_range, *record.y_range),
-        "aspect": "auto",
-        "interpolation": "nearest",
-    }
+    ends = (record.x_range, record.y_range)
     colours = ListedColormap([_COLOURS[kind] for kind in kinds])
-    left.imshow(np.array(record.status), cmap=colours, vmin=0, vmax=2, **image)
+    draw_grid(left, record.status, *ends, cmap=colours, vmin=0, vmax=2)
     handles = [
         Patch(color=_COLOURS[kind], label=f"{_WORDS[kind]} {percent(share)}")
         for kind, share in zip(kinds, record.shares, strict=True)
     ]
     if record.start:
-        (point,) = left.plot(
-            *([record.start[0]], [record.start[1]], "x"),
-            color="black",
-            label="counterexample",
-            linestyle="none",
-        )
+        (point,) = left.plot(*record.start, "x", color="black", label="counterexample", linestyle="none")
         handles.append(point)
     steps = np.array(record.steps, np.float64)
-    shown = right.imshow(np.where(steps < 0, np.nan, steps), cmap="viridis", **image)
+    shown = draw_grid(right, np.where(steps < 0, np.nan, steps), *ends, cmap="viridis")
     figure.colorbar(shown, ax=right, label="steps that suffice")
     left.set(ylabel=record.y_name)
     for ax in (left, right):
-        ax.set(xlabel=record.x_name, xlim=record.x_range, ylim=record.y_range)
-        ax.grid(visible=False)
-        if record.x_range == (-math.pi, math.pi):
-            _mark_turns(ax)
+        ax.set(xlabel=record.x_name)
+        mark_quarter_turns(ax)
     left.legend(handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
     return figure
-
-
-def _mark_turns(ax: Axes) -> None:
-    quarters = [-math.pi, -math.pi / 2, 0.0, math.pi / 2, math.pi]
-    ax.set_xticks(quarters, ["−π", "−π/2", "0", "π/2", "π"])
 
 
 register("verdict", VerdictRecord, draw_verdict)

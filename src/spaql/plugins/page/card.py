@@ -112,13 +112,13 @@ def _header(source: Agent | Design) -> str:
     problem = source.problem
     environment = f", {problem.env}" if problem.env not in (None, problem.name) else ""
     if isinstance(source, Agent):
-        made = f"learned by {source.learner_type.name} with seed {source.seed}"
+        origin = f"learned by {source.learner_type.name} with seed {source.seed}"
     else:
         kind = "controller with memory" if source.policy.remembers else "rule tree"
-        made = f"a {kind} of its own" + "".join(f", {k} {v}" for k, v in source.origin.items())
+        origin = f"a {kind} of its own" + "".join(f", {k} {v}" for k, v in source.origin.items())
     title = in_html(NAMES.get(problem.name, problem.name))
-    made = in_html(f"A controller for {problem.name}{environment}: {made}.")
-    return f"<header><h1>{title}</h1><p>{made}</p></header>"
+    origin = in_html(f"A controller for {problem.name}{environment}: {origin}.")
+    return f"<header><h1>{title}</h1><p>{origin}</p></header>"
 
 
 def _playable(source: Agent | Design, controller: Controller | None, seed: int) -> str:
@@ -144,8 +144,8 @@ def _numbers(source: Agent | Design, fresh: Evaluation, exact: Controller | None
         "worst of them": number(fresh.returns.min(), places(fresh.mean, fresh.ci95)),
         "return of the random policy": with_interval(random.mean, random.ci95),
     }
-    for one, count in zip(fresh.constraints, fresh.violations.values(), strict=True):
-        shown[f"episodes that break {one.label}"] = f"{count:,}"
+    for constraint, count in zip(fresh.constraints, fresh.violations.values(), strict=True):
+        shown[f"episodes that break {constraint.label}"] = f"{count:,}"
     if exact is not None:
         size, word = counted(exact.n_leaves, "leaf").split()
         shown[word + (", the fewest that do the same" if exact.smallest else "")] = size
@@ -162,11 +162,11 @@ def _numbers(source: Agent | Design, fresh: Evaluation, exact: Controller | None
 
 def _spaces(problem: Problem) -> str:
     """Return tables of the observations and the actions."""
-    seen = problem.states.space
+    observations = problem.states.space
     actions = problem.actions.space
-    observed = observation_names(seen, problem.states.names)
+    observed = observation_names(observations, problem.states.names)
     names = action_names(actions, problem.actions.names)
-    rows = [{"it observes": name, **_ends(seen, j)} for j, name in enumerate(observed)]
+    rows = [{"it observes": name, **_ends(observations, j)} for j, name in enumerate(observed)]
     if isinstance(actions, Discrete):
         does = html_table([{"it does one of": name} for name in names])
     else:
@@ -187,9 +187,9 @@ def _returns(problem: Problem, result: Evaluation) -> str:
     quantiles = {f"{q:.0%}": number(value, digits) for q, value in result.quantiles.items()}
     names = observation_names(problem.states.space, problem.states.names)
     worst = [
-        {"": f"{i}", "return": number(one.total, digits), "steps": f"{one.length}"}
-        | {split_unit(name)[0]: f"{x:.3g}" for name, x in zip(names, one.start, strict=True)}
-        for i, one in enumerate(result.worst, 1)
+        {"": f"{i}", "return": number(episode.total, digits), "steps": f"{episode.length}"}
+        | {split_unit(name)[0]: f"{x:.3g}" for name, x in zip(names, episode.start, strict=True)}
+        for i, episode in enumerate(result.worst, 1)
     ]
     return (
         "<div><h2>What it returns</h2><p>Quantiles of the fresh episodes, and the worst of them with their "

@@ -6,19 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from spaql.agents import Agent, Design, PlanTree, TreeSearch
-from spaql.evaluation.beside import Judged, beside, steps_of
+from spaql.evaluation.beside import beside, steps_of
 from spaql.evaluation.conditions import CONDITION_TEXTS
 from spaql.evaluation.control_tables import (
-    INTERACTION_MEANS,
     LADDER_MEANS,
     LEARNED_MEANS,
-    MEASURES_MEAN,
-    actuator_cells,
     ladder_cells,
     lags_text,
+    loop_tables,
+    measures_mean,
     return_cells,
-    step_test_cells,
-    tracking_cells,
 )
 from spaql.evaluation.step_test import has_step_test
 from spaql.figures.drawing import svg
@@ -30,19 +27,19 @@ from spaql.tables import html_table
 def control_section(source: Agent | Design, episodes: int, seed: int) -> Iterator[str]:
     """Yield the section of a controller whose problem declares set-points; a refused rival is named."""
     options: dict[str, Any] = {"steps": steps_of(source), "seed": seed}
-    found = beside(source, methods=["pid"], episodes=episodes, **options)
-    rows = found.rows
+    comparison = beside(source, methods=["pid"], episodes=episodes, **options)
+    rows = comparison.rows
     yield '<div class="sides"><div><h2>As control</h2>'
     if len(rows) > 1:
-        for condition, judged in found.conditions.items():
+        for condition, judged in comparison.conditions.items():
             yield f"<p>On {CONDITION_TEXTS[condition]}</p>"
             yield f'<div class="scroll">{html_table(return_cells(judged))}</div>'
-    refused = [f"There is no PID controller beside it. {why}" for why in found.refused.values()]
-    lines = [found.verdict, *refused, *(row.law for row in rows)]
+    refused = [f"There is no PID controller beside it. {why}" for why in comparison.refused.values()]
+    lines = [comparison.verdict, *refused, *(row.law for row in rows)]
     yield from (f"<p>{in_html(line)}</p>" for line in lines if line)
-    yield from _tables(rows, CONDITION_TEXTS[next(iter(found.conditions))])
-    means = f"{MEASURES_MEAN} {INTERACTION_MEANS}" if len(rows[0].control.tracking) > 1 else MEASURES_MEAN
-    yield f"<p>{in_html(means)}</p></div>"
+    for title, cells in loop_tables(rows, CONDITION_TEXTS[next(iter(comparison.conditions))]):
+        yield f'<p>{in_html(title)}</p><div class="scroll">{html_table(cells)}</div>'
+    yield f"<p>{in_html(measures_mean(rows))}</p></div>"
     if has_step_test(source.problem):
         yield f"<div>{svg(compute_response(source, beside=['pid'], **options))}</div>"
     yield "</div>"
@@ -57,16 +54,3 @@ def ladder_section(source: Agent | Design) -> Iterator[str]:
         yield from (f"<p>{in_html(line)}</p>" for line in (LADDER_MEANS, *notes))
         if isinstance(source, PlanTree) and source.lags is not None:
             yield f"<p>{in_html(f'{LEARNED_MEANS} {lags_text(source.lags)}')}</p>"
-
-
-def _tables(rows: list[Judged], where: str) -> Iterator[str]:
-    first = rows[0].control
-    for j, one in enumerate(first.tracking):
-        title = f"{one.name} to {one.setpoint}, in fresh episodes of {where}"
-        yield f'<p>{in_html(title)}</p><div class="scroll">{html_table(tracking_cells(rows, j))}</div>'
-        if rows[0].response is not None:
-            yield '<p>In a step test without noise, then under load</p><div class="scroll">'
-            yield f"{html_table(step_test_cells(rows, j))}</div>"
-    for j, action in enumerate(first.actuators):
-        yield f"<p>{in_html(action.name)}</p>"
-        yield f'<div class="scroll">{html_table(actuator_cells(rows, j))}</div>'

@@ -81,19 +81,19 @@ def study_groups(study: RunStore) -> list[Group]:
     """Return the groups of a study, or of a part of it, in the order of its folders."""
     if not study.root.is_dir():
         raise SettingError(f"There is no folder {study.root}.")
-    runs_of: dict[str, list[tuple[Run, Path, dict[str, Any]]]] = {}
+    runs: dict[str, list[tuple[Run, Path, dict[str, Any]]]] = {}
     for run_id in study.finished():
         content = study.result(run_id)
         try:
             run = Run(**{**content["run"], "named": tuple(content["run"]["named"])})
         except (TypeError, LookupError) as error:
             raise SettingError(f"{study.root / run_id} holds a run of another version ({error}).") from error
-        runs_of.setdefault(run.group, []).append((run, study.root / run_id, content["result"]))
-    if not runs_of:
+        runs.setdefault(run.group, []).append((run, study.root / run_id, content["result"]))
+    if not runs:
         raise SettingError(
             f"No run is finished in {study.root}: give the folder of a study, as `spaql sweep` leaves it."
         )
-    labels = _labels([group[0][0] for group in runs_of.values()])
+    labels = _labels([group[0][0] for group in runs.values()])
     return [
         Group(
             group[0][0].problem,
@@ -102,7 +102,7 @@ def study_groups(study: RunStore) -> list[Group]:
             tuple(folder for _, folder, _ in group),
             tuple(result for _, _, result in group),
         )
-        for name, group in runs_of.items()
+        for name, group in runs.items()
     ]
 
 

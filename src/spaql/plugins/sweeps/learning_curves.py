@@ -56,7 +56,7 @@ _SHOWN = {
 
 
 @dataclass(frozen=True)
-class Line:
+class MeanCurve:
     """A group of runs; every number is a mean over the seeds, with its 95 % interval (NaN for one seed)."""
 
     label: str
@@ -79,7 +79,7 @@ class CurvesPanel:
     """The groups on a problem."""
 
     problem: str
-    lines: tuple[Line, ...]
+    lines: tuple[MeanCurve, ...]
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _note(panels: Sequence[CurvesPanel], groups: Sequence[Group], early: bool) -
     )
 
 
-def _line(group: Group) -> tuple[Line, bool]:
+def _line(group: Group) -> tuple[MeanCurve, bool]:
     """Return the line of a group, and whether some of its runs ended much earlier than others."""
     runs = [_points(folder, result) for folder, result in zip(group.folders, group.results, strict=True)]
     ends = np.array([result["interactions"] for result in group.results], np.float64)
@@ -151,7 +151,7 @@ def _line(group: Group) -> tuple[Line, bool]:
     # After its end, a run keeps its last policy.
     values = np.array([np.interp(places, steps, returns) for _, steps, returns in runs])
     means, halves = zip(*(mean_ci95(column) for column in values.T), strict=True)
-    line = Line(
+    line = MeanCurve(
         group.label,
         group.algorithm,
         runs[0][0],
@@ -232,15 +232,15 @@ def _draw_panel(ax: Axes, panel: CurvesPanel, colours: dict[str, str]) -> None:
 
 def _limits(panel: CurvesPanel) -> tuple[float, float]:
     """Return the ends of the axis: all means and bars are within; a band that is wider is cut."""
-    seen = [mean for line in panel.lines for mean in line.mean]
+    values = [mean for line in panel.lines for mean in line.mean]
     for line in panel.lines:
         half = 0.0 if math.isnan(line.fresh_ci95) else line.fresh_ci95
-        seen += [line.fresh_mean - half, line.fresh_mean + half]
-    room = 0.06 * ((max(seen) - min(seen)) or 1.0)
-    return min(seen) - room, max(seen) + room
+        values += [line.fresh_mean - half, line.fresh_mean + half]
+    room = 0.06 * ((max(values) - min(values)) or 1.0)
+    return min(values) - room, max(values) + room
 
 
-def _draw_line(ax: Axes, line: Line, colour: str, offset: float) -> None:
+def _draw_line(ax: Axes, line: MeanCurve, colour: str, offset: float) -> None:
     """Draw a line in its band, and the fresh return at its end; a level if it takes no interactions."""
     from matplotlib.transforms import ScaledTranslation
 

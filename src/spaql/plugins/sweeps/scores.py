@@ -164,10 +164,10 @@ def compute_profile(study: str | os.PathLike[str], *, title: str = "Performance 
     highest 1. A profile is the share of runs with at least a score (Agarwal et al., 2021).
     """
     groups = study_groups(RunStore(study))
-    compared, labels = in_order(groups)
+    every_problem, labels = in_order(groups)
     by_key = {(group.problem, group.label): group for group in groups}
-    ends = {problem: _ends(groups, problem) for problem in compared}
-    problems = [problem for problem in compared if ends[problem][0] < ends[problem][1]]
+    ends = {problem: _ends(groups, problem) for problem in every_problem}
+    problems = [problem for problem in every_problem if ends[problem][0] < ends[problem][1]]
     whole = [label for label in labels if all((problem, label) in by_key for problem in problems)]
     if not problems or len(whole) < 2:
         raise SettingError(
@@ -186,7 +186,7 @@ def compute_profile(study: str | os.PathLike[str], *, title: str = "Performance 
     kept = [by_key[problem, label] for problem in problems for label in whole]
     return ProfileRecord(
         title,
-        _profile_note(kept, ends, problems, compared, labels, whole),
+        _profile_note(kept, ends, problems, every_problem, labels, whole),
         tuple(problems),
         tuple(ends[problem][0] for problem in problems),
         tuple(ends[problem][1] for problem in problems),
@@ -225,7 +225,7 @@ def _profile_note(
     kept: Sequence[Group],
     ends: dict[str, tuple[float, float]],
     problems: Sequence[str],
-    compared: Sequence[str],
+    every_problem: Sequence[str],
     labels: dict[str, str],
     whole: Sequence[str],
 ) -> str:
@@ -233,7 +233,7 @@ def _profile_note(
     scaled = "; ".join(
         f"{name_of(problem)}: {' and '.join(map(short_number, ends[problem]))}" for problem in problems
     )
-    same = ", ".join(name_of(problem) for problem in compared if problem not in problems)
+    same = ", ".join(name_of(problem) for problem in every_problem if problem not in problems)
     partly = ", ".join(label for label in labels if label not in whole)
     return wrapped(
         "Score: fresh return of a run, scaled so that 0 is the lowest and 1 the highest mean of an algorithm "

@@ -1,0 +1,129 @@
+"""A run of `spaql train`: what was asked for, and the training of a single try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spaql.agents import Agent, PlanTree, TreeSearch
+from spaql.agents.budget import Budget
+from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
+from spaql.agents.train_tries import TRIES_FILE
+from spaql.cli.interrupt import StopOnInterrupt
+from spaql.cli.report import Report, say
+from spaql.cli.training_report import FRESH_EPISODES, training_report
+from spaql.entry_points import load_hook
+from spaql.errors import BadEnvironmentError, SettingError
+from spaql.evaluation import evaluate, plain_controllers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What is to be trained, for how long, and where it is saved and shown."""
+
+    agent: Agent
+    """As it is before the training."""
+    algo: str
+    """The name of its algorithm, or MODULE:NAME for one of the user's own."""
+    budget: Budget
+    folder: Path
+    resume: bool
+    same_seed: bool
+    """Whether a resumed run must have the seed of `agent`, because one was given."""
+    live: bool
+    verified: bool
+    quiet: bool
+
+
+def train_once(training: Training) -> Report:
+    """Train, or continue a training, save the run and evaluate it in fresh episodes."""
+    agent = training.agent
+    folder = training.folder
+    if training.resume:
+        agent = _resumed(training)
+    with StopOnInterrupt() as interrupt, _kept(agent, folder), _live(training.live) as page:
+        _learn(agent, training, interrupt, page)
+        save_run(agent, folder)
+        interrupt.saved()
+        if page is not None and not interrupt.pressed:
+            page.show(agent)
+        if interrupt.pressed:
+            say(
+                f"Interrupted: what was learned so far is saved in {folder}; --resume goes on with it.\n"
+                "Evaluating it now: Ctrl-C again skips that.",
+                err=True,
+            )
+        fresh = evaluate(agent, episodes=FRESH_EPISODES, seed=agent.seed + 1)
+        if interrupt.pressed:
+            save_run(agent, folder)  # with the policy, if the evaluation computed it
+    others = None
+    if isinstance(agent, PlanTree | TreeSearch) and not interrupt.pressed:
+        others = plain_controllers(agent, seed=agent.seed + 1)
+    return training_report(
+        agent,
+        folder,
+        fresh,
+        others,
+        algo=training.algo,
+        interrupted=interrupt.pressed,
+        verified=training.verified,
+    )
+
+
+def _resumed(training: Training) -> Agent:
+    """Return the agent of the run folder; if it has spent the budget, that is said."""
+    folder = training.folder
+    if (folder / TRIES_FILE).exists():
+        raise SettingError(f"{folder} is a run of several tries: give --tries to resume them.")
+    agent = resumed(training.agent, folder, same_seed=training.same_seed)
+    if not any(training.budget.left(agent)):
+        by_steps = training.budget.iterations is None
+        done = agent.training_steps if by_steps else agent.iterations
+        what = "training steps" if by_steps else "iterations"
+        option = "--total-timesteps" if by_steps else "--iterations"
+        advice = f"to go on, give more with {option}."
+        say(f"{folder} has {done:,} {what} already, and nothing was added: {advice}", err=True)
+    return agent
+
+
+def _learn(agent: Agent, training: Training, interrupt: StopOnInterrupt, page: Any) -> None:
+    """Train until the budget is spent, or Ctrl-C is pressed."""
+    total_timesteps, iterations = training.budget.left(agent)
+    if iterations or total_timesteps:
+        agent.learn(
+            total_timesteps,
+            iterations=iterations,
+            callback=[interrupt, page] if page is not None else interrupt,
+            checkpoint=training.folder / CHECKPOINT_FILE,
+            checkpoint_every=training.budget.checkpoint_every,
+            progress_bar=not training.quiet,
+        )
+
+
+@contextmanager
+def _live(wanted: bool) -> Iterator[Any]:
+    """Serve the page of a training, if that is wanted, and print where it is."""
+    if not wanted:
+        yield None
+        return
+
+    with load_hook("live")() as page:
+        say(f"The controller so far is shown at {page.address}", err=True)
+        yield page
+
+
+@contextmanager
+def _kept(agent: Agent, folder: Path) -> Iterator[None]:
+    """Save what was learned before an environment fails."""
+    try:
+        yield
+    except BadEnvironmentError as error:
+        if not len(agent.history):
+            raise
+        save_run(agent, folder)
+        raise BadEnvironmentError(
+            f"{error} What was learned in {agent.training_steps:,} steps before is saved in {folder}."
+        ) from error
