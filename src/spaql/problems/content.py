@@ -66,6 +66,17 @@ class Content:
     """What could not be followed, by name: what it is."""
     numba_cached: tuple[Any, ...]
     """Functions that were reached and that Numba caches on disk itself."""
+    without_module: bool = False
+    """Whether a function is of no module that can be imported, as one that `exec` made."""
+
+    @property
+    def is_cacheable(self) -> bool:
+        """Whether compiled code may be kept on disk.
+
+        A change of what could not be followed would not be noticed, and compiled code names the modules of
+        its functions, which are imported where it is loaded.
+        """
+        return not self.unknown and not self.without_module
 
     @property
     def digest(self) -> str:
@@ -106,7 +117,7 @@ def content_of(
     """
     walk = _Walk(functions, code, by_name or is_shipped)
     walk.finish()
-    return Content(walk.parts, walk.unknown, tuple(walk.numba_cached))
+    return Content(walk.parts, walk.unknown, tuple(walk.numba_cached), walk.without_module)
 
 
 def value_token(value: Any) -> Any:
@@ -119,6 +130,7 @@ class _Walk:
         self.parts: dict[str, str] = {}
         self.unknown: dict[str, str] = {}
         self.numba_cached: list[Any] = []
+        self.without_module = False
         self._code = code
         self._by_name = by_name
         self._names: dict[int, str] = {}
@@ -169,6 +181,7 @@ class _Walk:
     def _function(self, name: str, function: types.FunctionType) -> Any:
         scope = function.__globals__
         module = _module_of(function)
+        self.without_module |= function.__module__ not in sys.modules
         names = sorted(_names_in(function.__code__))
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         found = [(cell, f"{name}.{cell}", _contents(content)) for cell, content in cells]

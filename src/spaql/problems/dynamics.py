@@ -366,7 +366,7 @@ class Dynamics:
         if ENABLED:
             content = content_of({"start": self.start, "step": self.step, "observe": self.observe})
             for function in content.numba_cached:
-                cache_by(function, _key(content), cached=not content.unknown)
+                cache_by(function, _key(content), cached=content.is_cacheable)
 
     @cached_property
     def plant(self) -> Plant:
@@ -377,13 +377,13 @@ class Dynamics:
             n_seen=len(self.observations),
             n_actions=len(self.actions) if isinstance(self.actions, Mapping) else 0,
             depends_on=_key(self._compiled_from),
-            cached=not self._compiled_from.unknown,
+            cached=self._compiled_from.is_cacheable,
         )
 
     @cached_property
     def _compiled_functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
         """The compiled `start`, `step` and `observe`, tried once."""
-        cached = not self._compiled_from.unknown
+        cached = self._compiled_from.is_cacheable
         given: list[Callable[..., Any]] = [self.start, self.step, self.observe]
         contents = [content_of({"function": function}) for function in given]
         # Cached code is linked by name. So where one of the three calls others, all are of one process.
@@ -403,7 +403,7 @@ class Dynamics:
     def _compiled_wrapper(self, function: Callable[..., Any]) -> Callable[..., Any]:
         key = _key(self._compiled_from)
         function.__qualname__ += f"_{key[:16]}"  # cached code is linked by name
-        return njit(function, depends_on=key, cached=not self._compiled_from.unknown)
+        return njit(function, depends_on=key, cached=self._compiled_from.is_cacheable)
 
     def _tried(self, start: Callable[..., Any], step: Callable[..., Any], observe: Callable[..., Any]) -> int:
         """Call the functions once, refuse invalid results, and return the length of a state."""
