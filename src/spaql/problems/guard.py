@@ -130,12 +130,12 @@ class Guard:
         if misfit(batch, self._low, self._high, running, ended) >= 0:
             self._judge(array, batch, running, ended)
 
-    def count(self, seen: Floats) -> None:
+    def count(self, observations: Floats) -> None:
         """Count observations beyond bounds: episodes × steps × values, NaN where there is none."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # an observation that is never there
-            low = np.nanmin(seen, axis=1)
-            high = np.nanmax(seen, axis=1)
+            low = np.nanmin(observations, axis=1)
+            high = np.nanmax(observations, axis=1)
         farthest = np.where(self._bounds[0] - low > high - self._bounds[1], low, high)
         left = (low < self._low) | (high > self._high)
         self._outside = np.where(left, farthest, np.nan)
@@ -303,9 +303,9 @@ class GuardedVectorEnv:
             else:
                 self._env.step_async(actions)  # type: ignore[attr-defined]
                 result = self._env.step_wait(self._step_timeout)  # type: ignore[attr-defined]
-            observations, given, terminated, truncated, self.info = result
+            observations, raw_rewards, terminated, truncated, self.info = result
             # Some environments return JAX arrays.
-            rewards = np.asarray(given, np.float64).reshape(len(running))
+            rewards = np.asarray(raw_rewards, np.float64).reshape(len(running))
             terminated = np.asarray(terminated, np.bool_)
             truncated = np.asarray(truncated, np.bool_)
         bad = running & ~np.isfinite(rewards)
