@@ -36,7 +36,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExplainedAction:
     """The action for one observation."""
 
     action: str
@@ -152,7 +152,7 @@ def explain_cell(
     space: Box | Discrete,
     which: Callable[[Floats], NDArray[Any]],
     play: Callable[[Floats], NDArray[Any]],
-    do: Callable[[Floats], Outcome],
+    do: Callable[[Floats], ExplainedAction],
     candidates: tuple[Candidate, ...] = (),
     *,
     crossings: Callable[[int], Crossings] | None = None,
@@ -265,8 +265,8 @@ def explained(controller: Controller, inputs: Any, memory: Floats) -> Explanatio
     oblique = planes(controller, thresholds[controller.dims :])
 
     def rows(batch: Floats) -> NDArray[np.int64]:
-        found = controller.find(batch)
-        return found if kept is None else np.where(kept.holds(controller.numbers(batch)), kept.row, found)
+        laws = controller.find(batch)
+        return laws if kept is None else np.where(kept.holds(controller.numbers(batch)), kept.row, laws)
 
     def play(batch: Floats) -> NDArray[Any]:
         return controller.decide(batch, memory)
@@ -274,14 +274,14 @@ def explained(controller: Controller, inputs: Any, memory: Floats) -> Explanatio
     def law(batch: Floats) -> NDArray[Any]:
         return play(batch) if controller.discrete else controller.same_laws[rows(batch)][:, np.newaxis]
 
-    def outcome(point: Floats) -> Outcome:
+    def outcome(point: Floats) -> ExplainedAction:
         row = int(rows(point[np.newaxis])[0])
         text = "" if controller.laws.constant[row] else leaf_text(controller, row, DIGITS)
         done = tuple(play(point[np.newaxis])[0].tolist())
         if not controller.discrete:
-            return Outcome(values_text(controller.actions, done, DIGITS), done, text)
+            return ExplainedAction(values_text(controller.actions, done, DIGITS), done, text)
         place = int(done[0]) - controller.frame.first
-        return Outcome(controller.actions[place], (int(done[0]),), text)
+        return ExplainedAction(controller.actions[place], (int(done[0]),), text)
 
     return explain_cell(
         point,

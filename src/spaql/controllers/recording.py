@@ -68,11 +68,11 @@ class RecordingPolicy(Policy):
 
 def _by_episode(calls: list[NDArray[np.float64]], lengths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
     """Return what was recorded in calls, which have a row for each episode of a batch, by episode."""
-    found: list[NDArray[np.float64]] = []
+    episodes: list[NDArray[np.float64]] = []
     call = 0
-    while len(found) < len(lengths):
-        together = lengths[len(found) : len(found) + len(calls[call])]
+    while len(episodes) < len(lengths):
+        together = lengths[len(episodes) : len(episodes) + len(calls[call])]
         batch = calls[call : call + int(together.max())]
-        found += [np.array([rows[i] for rows in batch[:n]]) for i, n in enumerate(together.tolist())]
+        episodes += [np.array([rows[i] for rows in batch[:n]]) for i, n in enumerate(together.tolist())]
         call += len(batch)
-    return found
+    return episodes
