@@ -140,7 +140,7 @@ def export(
     from spaql.archive import write_atomically
     from spaql.controllers import controller_of
     from spaql.export import ExportedPolicy, find_exporter
-    from spaql.export.writing import Options
+    from spaql.export.writing import ExportOptions
 
     source = _with_plant(run)
     exported = controller_of(source, step)
@@ -149,7 +149,7 @@ def export(
     if target is None or out is None or checked is not None:
         raise SettingError("Give --to TARGET and --out FOLDER, or --check FILE.")
     exporter, suffix = find_exporter(target)
-    taken = {*inspect.signature(exporter).parameters, *Options.__annotations__}
+    taken = {*inspect.signature(exporter).parameters, *ExportOptions.__annotations__}
     if tolerance is not None and safe_action is None:
         raise SettingError("A tolerance is for the safe action: give --safe-action, too.")
     if episodes < 0:

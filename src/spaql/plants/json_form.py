@@ -46,7 +46,8 @@ def write_json(model: PlantModel, path: str | os.PathLike[str]) -> None:
     True
     """
     content = (json.dumps(_data(model), indent=1, allow_nan=False) + "\n").encode()
-    (data, arrays), (again, others) = plant_to(model), plant_to(_model(json.loads(content)))
+    data, arrays = plant_to(model)
+    again, others = plant_to(_model(json.loads(content)))
     if data != again or any(others[name].tobytes() != array.tobytes() for name, array in arrays.items()):
         raise ArchiveError("The plant differs when its JSON is read back, so no file is written.")
     write_atomically(path, content)

@@ -82,7 +82,8 @@ class RayWorkers:
                 return task(item)
 
             options = {"num_cpus": 1, "max_retries": ATTEMPTS - 1, "retry_exceptions": True}
-            self._task, self._remote = task, self._ray.remote(**options)(call)
+            self._task = task
+            self._remote = self._ray.remote(**options)(call)
         return self._remote
 
     def _answers(
