@@ -69,6 +69,17 @@ class LinearPlant:
         return read_numbers(self.numbers, observations)
 
 
+def within_a_turn(angle: Floats) -> Floats:
+    """Return angles from -pi to pi.
+
+    Examples
+    --------
+    >>> within_a_turn(np.array([0.5, 2.0 * math.pi + 0.5])).tolist()
+    [0.5, 0.5]
+    """
+    return np.asarray(np.remainder(angle + math.pi, math.tau) - math.pi)
+
+
 def read_numbers(numbers: tuple[tuple[int, ...], ...], observations: Floats) -> Floats:
     """Return the numbers of z from observations, one per row."""
     columns = [
@@ -347,7 +358,7 @@ class _Linearisation:
             down = state - move
             a[:, k] = (self._advance(up, action) - self._advance(down, action))[moving] / (2 * move[j])
             ends = read_numbers(tuple(numbers), np.array([self._seen(up), self._seen(down)]))
-            c[:, k] = np.remainder(ends[0] - ends[1] + math.pi, math.tau) - math.pi
+            c[:, k] = within_a_turn(ends[0] - ends[1])
             plain = [len(at) == 1 for at in numbers]
             c[plain, k] = (ends[0] - ends[1])[plain]
             c[:, k] /= 2 * move[j]

@@ -49,9 +49,7 @@ class SwingUpPolicy(LQRPolicy):
         energy = 0.5 * (w / rate) ** 2 + cos - 1.0
         pumped = strength * np.clip(slope * energy, -1.0, 1.0) * np.where(w * cos >= 0, 1.0, -1.0)
         pumped = pumped + (self.pumping[:, N_NUMBERS:] * away[:, self._others]).sum(axis=1)
-        wish = np.einsum(
-            "nij,nj->ni", np.broadcast_to(self.gains, (len(observations), *self.gains.shape[1:])), away
-        )
+        wish = self._feedback(away)
         near = (cos > nearest) & (np.abs(w) < slowest) & (np.abs(wish[:, 0]) < most)
         return np.where(near[:, None], held, np.clip(pumped[:, None], self.low, self.high))
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.controllers.controller import VELOCITY, Controller
 from spaql.controllers.laws import Laws
+from spaql.controllers.limits import checked_action
 from spaql.controllers.minimise import tree_of
 from spaql.controllers.mirrored import folded
 from spaql.controllers.nodes import Nodes
@@ -304,21 +304,9 @@ def _box(tree: Controller, leaf: int) -> tuple[Floats, Floats, int]:
 
 def _with_row(tree: Controller, action: int | str | Sequence[float]) -> tuple[Laws, int]:
     """Return the table of laws with an action in it, and its row."""
-    space = tree.action_space
-    if isinstance(space, Discrete):
-        return _last(tree, tree.laws.with_actions([tree.action_number(action)], space))
-    value = np.asarray(action, np.float64).ravel() if not isinstance(action, str) else np.empty(0)
-    low = space.low.ravel()
-    high = space.high.ravel()
-    fits = value.shape == (len(tree.actions),) and np.isfinite(value).all()
-    # Bounds have the space's own type, and the given numbers are rounded to it.
-    if not fits or np.any(value.astype(space.dtype) < low) or np.any(value.astype(space.dtype) > high):
-        ends = zip(tree.actions, low.tolist(), high.tolist(), strict=True)
-        raise SettingError(
-            "An action is one finite number for each of: "
-            f"{', '.join(f'{name} from {a:g} to {b:g}' for name, a, b in ends)}."
-        )
-    return _last(tree, tree.laws.with_actions(value[np.newaxis], space))
+    value = checked_action(tree, action, "The action of a leaf")
+    actions = [int(value[0])] if tree.discrete else [value]
+    return _last(tree, tree.laws.with_actions(actions, tree.action_space))
 
 
 def _with_law(

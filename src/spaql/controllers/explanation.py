@@ -19,6 +19,7 @@ from spaql.controllers.text import leaf_text
 from spaql.controllers.wording import number_text, values_text
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.kernels.controller import LEAF, LEFT, PARENT, RIGHT
+from spaql.spaces import space_bounds
 
 if TYPE_CHECKING:
     from spaql.controllers.controller import Controller
@@ -187,8 +188,9 @@ def explain_cell(
     names = list(named)
     law, played = (of(point[np.newaxis]) for of in (which, play))
     changes = []
+    low, high = (ends.tolist() for ends in space_bounds(space))
     for j, row in enumerate(cuts):
-        bounds = _low(space, j), _high(space, j)
+        bounds = low[j], high[j]
         inside = row[(row > bounds[0]) & (row <= bounds[1])]
         if crossings is not None:
             inside = np.union1d(inside, located(crossings(j), point, j, bounds, which))
@@ -226,21 +228,12 @@ def explain_cell(
 def _outside(named: dict[str, float], space: Box | Discrete) -> tuple[str, ...]:
     """Return a text for each number outside its space; one that float32 rounds to a bound is inside."""
     texts = []
-    for j, (name, x) in enumerate(named.items()):
-        low = _low(space, j)
-        high = _high(space, j)
+    bounds = (ends.tolist() for ends in space_bounds(space))
+    for (name, x), low, high in zip(named.items(), *bounds, strict=True):
         if not low <= np.float32(x) <= high:
             ends = f"{number_text(low, DIGITS)} to {number_text(high, DIGITS)}"
             texts.append(f"{name} is never {number_text(x, DIGITS)}: its range is {ends}")
     return tuple(texts)
-
-
-def _low(space: Box | Discrete, j: int) -> float:
-    return float(space.low.ravel()[j]) if isinstance(space, Box) else float(space.start)
-
-
-def _high(space: Box | Discrete, j: int) -> float:
-    return float(space.high.ravel()[j]) if isinstance(space, Box) else float(space.start + space.n - 1)
 
 
 def explained(controller: Controller, inputs: Any, memory: Floats) -> Explanation:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from spaql.controllers.arrays import action_range
 from spaql.controllers.features import SinceChange
 from spaql.errors import SettingError
 from spaql.formatting import counted
+from spaql.spaces import space_bounds
 from spaql.values import real_number
 
 if TYPE_CHECKING:
@@ -53,15 +53,27 @@ def checked_limits(controller: Controller) -> dict[str, Any]:
 
 def _check_start(controller: Controller, start: tuple[float, ...]) -> None:
     """Refuse what is no action."""
-    space = controller.action_space
-    if isinstance(space, Discrete):
-        low = np.array([float(space.start)])
-        high = low + float(space.n) - 1.0
-    else:
-        low, high = action_range(space)
+    low, high = space_bounds(controller.action_space)
     listed = not controller.discrete or start[0].is_integer()
     if not listed or not all(a <= x <= b for a, x, b in zip(low, start, high, strict=True)):
-        raise SettingError(f"start is {start}, and must be an action of {space}.")
+        raise SettingError(f"start is {start}, and must be an action of {controller.action_space}.")
+
+
+def checked_action(controller: Controller, action: Any, what: str) -> tuple[float, ...]:
+    """Return an action as its components, of discrete ones its number; raises unless the space has it."""
+    space = controller.action_space
+    if isinstance(space, Discrete):
+        return (float(controller.action_number(action)),)
+    low, high = space_bounds(space)
+    values = np.empty(0) if isinstance(action, str) else np.asarray(action, np.float64).ravel()
+    played = values.astype(space.dtype)  # the type of the bounds: 0.7 is above the nearest float32
+    if len(values) != len(low) or not np.all((low <= played) & (played <= high) & np.isfinite(values)):
+        ends = zip(controller.actions, low.tolist(), high.tolist(), strict=True)
+        raise SettingError(
+            f"{what} is {action!r}, and must be one finite number for each of: "
+            f"{', '.join(f'{name} from {a:g} to {b:g}' for name, a, b in ends)}."
+        )
+    return tuple(values.tolist())
 
 
 def _sample_time(controller: Controller, *, remembered: bool) -> float | None:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.machine import Machine, bounds
+from spaql.export.machine import Machine
 from spaql.kernels.controller import HIGH, LARGEST, LAST, LEAF, LOW, Floats
-from spaql.spaces import unbounded
+from spaql.spaces import space_bounds, unbounded
 
 Bools = NDArray[np.bool_]
 _SIDE_BY_SIDE = 1000
@@ -72,7 +72,7 @@ class _Play:
         self._fresh = machine.arrays.new_memories(rows)
         self._memory = self._fresh.copy()
         endless = unbounded(machine.controller.observation_space)
-        low, high = bounds(machine.controller.observation_space)
+        low, high = space_bounds(machine.controller.observation_space)
         self._low = np.where(endless, -10.0, low)
         self._high = np.where(endless, 10.0, high)
         self._seen = self._anywhere()

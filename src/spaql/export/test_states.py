@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.controllers import Controller
-from spaql.export.machine import Machine, bounds
+from spaql.export.machine import Machine
 from spaql.export.oblique_states import Regions, cut_points, tie_points
 from spaql.program.numbers import Double, Fixed, Number
-from spaql.spaces import unbounded
+from spaql.spaces import space_bounds, unbounded
 
 Corner = tuple[float, ...]
 Ends = tuple[Corner, Corner]
@@ -293,7 +293,7 @@ def _special_values(dims: int) -> Doubles:
 
 def _range(tree: Controller) -> tuple[Doubles, Doubles]:
     """Return the centre, and half of the width, of the bounds and thresholds of each number."""
-    low, high = bounds(tree.observation_space)
+    low, high = space_bounds(tree.observation_space)
     endless = unbounded(tree.observation_space)
     ranges = []
     for j in range(len(low)):

@@ -401,4 +401,5 @@ def _is_plain_object(kind: type) -> bool:
 
 
 def _sorted(value: Any) -> list[tuple[str, Any]]:
-    return sorted((name, attribute) for name, attribute in vars(value).items() if name != "_np_random")
+    attributes = getattr(value, "__dict__", {})  # a sentinel, which is an `object()`, has none
+    return sorted((name, attribute) for name, attribute in attributes.items() if name != "_np_random")

@@ -12,6 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from spaql.errors import UnsupportedSpaceError
 from spaql.problems.disturbances import Load, checked
+from spaql.spaces import space_bounds
 
 Environment = gymnasium.Env[Any, Any]
 
@@ -160,12 +161,10 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
 
 def _ranges(space: gymnasium.Space[Any]) -> dict[str, tuple[float, float]]:
     """Return the range of each number of a space, by its place."""
-    if isinstance(space, Discrete):
-        return {"0": (float(space.start), float(space.start + space.n - 1))}
-    if not isinstance(space, Box):
+    if not isinstance(space, Box | Discrete):
         raise UnsupportedSpaceError(f"Disturbances need a Box or Discrete space, not {space}.")
-    ends = zip(space.low.ravel().tolist(), space.high.ravel().tolist(), strict=True)
-    return {str(j): (float(low), float(high)) for j, (low, high) in enumerate(ends)}
+    low, high = (ends.tolist() for ends in space_bounds(space))
+    return {str(j): ends for j, ends in enumerate(zip(low, high, strict=True))}
 
 
 def _by_name(values: Mapping[int, Any] | None) -> dict[str, Any]:

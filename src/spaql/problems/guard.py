@@ -15,7 +15,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
@@ -24,7 +24,7 @@ from spaql.formatting import process_end
 from spaql.kernels.partition.standardise import misfit
 from spaql.problems.excursions import Excursion, Floats, excursions_of
 from spaql.problems.user_errors import message_of, place_of
-from spaql.spaces import observation_names
+from spaql.spaces import observation_names, space_bounds
 
 MARGIN = 0.1
 """Part of its range by which an observation may lie out of bounds, because of noise. The last observation of
@@ -64,22 +64,16 @@ class Guard:
         self._type = np.dtype(space.dtype)
         whole = "iub" if self._type.kind in "iub" else _NUMBERS
         self.kinds = "iu" if isinstance(space, Discrete) else whole
-        if isinstance(space, Discrete):
-            first = float(space.start)
-            low = np.array([first])
-            high = np.array([first + float(space.n) - 1.0])
-        else:
-            assert isinstance(space, gymnasium.spaces.Box)
-            low = space.low.astype(np.float64)
-            high = space.high.astype(np.float64)
-        self._bounds = low.ravel(), high.ravel()
+        assert isinstance(space, Box | Discrete)
+        low, high = space_bounds(space)
+        self._bounds = low, high
         if not isinstance(space, Discrete):
             with np.errstate(all="ignore"):
                 margin = np.nan_to_num(MARGIN * (high - low), nan=np.inf, posinf=np.inf)
                 low = low - margin
                 high = high + margin
-        self._low = low.ravel()
-        self._high = high.ravel()
+        self._low = low
+        self._high = high
         self._names = observation_names(space, names)
         self._listed = isinstance(space, Discrete)
         self.begin(1)
