@@ -171,7 +171,7 @@ class _Linearisation:
         state, action, _, _ = self._steady_state()
         within = (self._low <= action) & (action <= self._high)
         action = np.where(np.abs(action) < _NEGLIGIBLE * (self._high - self._low), 0.0, action)
-        return OperatingPoint(self._seen(state), action, self._steps) if within.all() else None
+        return OperatingPoint(self._observed(state), action, self._steps) if within.all() else None
 
     def _steady_state(self) -> tuple[Floats, Floats, _Choice, Floats]:
         """Return a steady state, its action, what is at rest in it, and the usual size of each variable."""
@@ -242,7 +242,7 @@ class _Linearisation:
         self._steps += 1
         return np.array(self._step(tuple(state.tolist()), action.copy())[0])
 
-    def _seen(self, state: Floats) -> Floats:
+    def _observed(self, state: Floats) -> Floats:
         return np.array(self._observe(tuple(state.tolist())))
 
     def _numbers(
@@ -250,7 +250,7 @@ class _Linearisation:
     ) -> list[tuple[int, ...]]:
         """Return the observed numbers that move, cosine and sine of an angle as one."""
         observations = np.array(
-            [[self._seen(state) for state in episode[:: max(1, _HELD // 2)]] for episode in visited]
+            [[self._observed(state) for state in episode[:: max(1, _HELD // 2)]] for episode in visited]
         )
         numbers: list[tuple[int, ...]] = []
         for j, name in enumerate(names):
@@ -302,12 +302,12 @@ class _Linearisation:
         action = (self._low + self._high) / 2
         for state in states[:: max(1, len(states) // _PROBED)]:
             after = self._advance(state, action)
-            observation = self._seen(state)
+            observation = self._observed(state)
             for k, j in enumerate(moving):
                 moved = state.copy()
                 moved[j] += _SHARE * size[j]
                 needed[:, k] |= (self._advance(moved, action) != after)[moving]
-                shown[:, k] |= [(self._seen(moved) != observation)[list(at)].any() for at in numbers]
+                shown[:, k] |= [(self._observed(moved) != observation)[list(at)].any() for at in numbers]
         np.fill_diagonal(needed, False)
         return needed, shown
 
@@ -323,7 +323,7 @@ class _Linearisation:
             state[moving] = x[: len(moving)] * size[moving]
             action = x[len(moving) :] * half
             change = (self._advance(state, action) - state)[moving] / size[moving]
-            observation = self._seen(state)
+            observation = self._observed(state)
             if pairs:
                 goal = [observation[i] - observation[j] for i, j in pairs.items()]
             else:
@@ -357,7 +357,7 @@ class _Linearisation:
             up = state + move
             down = state - move
             a[:, k] = (self._advance(up, action) - self._advance(down, action))[moving] / (2 * move[j])
-            ends = read_numbers(tuple(numbers), np.array([self._seen(up), self._seen(down)]))
+            ends = read_numbers(tuple(numbers), np.array([self._observed(up), self._observed(down)]))
             c[:, k] = within_a_turn(ends[0] - ends[1])
             plain = [len(at) == 1 for at in numbers]
             c[plain, k] = (ends[0] - ends[1])[plain]

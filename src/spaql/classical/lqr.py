@@ -27,7 +27,7 @@ def tuned_lqr(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
     for name, (family, n) in families.items():
         vector, judged = search(simulator, family, n, share)
         tuned.append((judged, name, family(vector[None], 1), n))
-    _, name, policy, n = max(tuned, key=lambda one: one[0])
+    _, name, policy, n = max(tuned, key=lambda entry: entry[0])
     assert isinstance(policy, LQRPolicy)
     gains = np.array2string(policy.gains[0], precision=3).replace("\n", "")
     text = f"{name}, gains {gains}"

@@ -118,7 +118,7 @@ def moved(tree: Controller, rule: int, threshold: float) -> Controller:
     True
     """
     _refuse_below_the_side(tree, rule, threshold)
-    return _on_both_sides(tree, lambda one, number: _moved(one, number, threshold), rule)
+    return _on_both_sides(tree, lambda half, number: _moved(half, number, threshold), rule)
 
 
 def _refuse_below_the_side(tree: Controller, rule: int, threshold: float) -> None:

@@ -220,7 +220,7 @@ def explain_cell(
         leaf=leaf,
         conditions=because,
         candidates=candidates,
-        changes=tuple(change for *_, change in sorted(changes, key=lambda one: one[:2])),
+        changes=tuple(change for *_, change in sorted(changes, key=lambda entry: entry[:2])),
         listed=listed,
     )
 

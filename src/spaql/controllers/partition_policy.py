@@ -174,7 +174,7 @@ class PartitionPolicy(Policy):
                 Candidate(self._ranges_text(ranges), float(balls.q[ball]), int(balls.visits[ball]))
             )
         candidates.reverse()
-        return tuple(sorted(candidates, key=lambda one: -one.q))
+        return tuple(sorted(candidates, key=lambda candidate: -candidate.q))
 
     def _ranges_text(self, ranges: list[tuple[float, ...]]) -> str:
         """Return ranges of actions as text: the values of each number, or the ends of its interval."""

@@ -75,7 +75,7 @@ class _Play:
         low, high = space_bounds(machine.controller.observation_space)
         self._low = np.where(endless, -10.0, low)
         self._high = np.where(endless, 10.0, high)
-        self._seen = self._anywhere()
+        self._inputs = self._anywhere()
         # Some episodes are calm, so that integrals reach their limits, and some have no reset.
         self._moves = 10 ** rng.uniform(-2, 0, (rows, 1))
         self._resets = _RESETS * (rng.random(rows) < 0.7)
@@ -92,7 +92,7 @@ class _Play:
         for step in range(steps):
             self._memory = np.where(resets[step][:, np.newaxis], self._fresh, self._memory)
             self._wander()
-            sampled = self._seen.astype(self._machine.number.dtype)
+            sampled = self._inputs.astype(self._machine.number.dtype)
             if step % _BISECT_EVERY == 1:
                 counts["samples at boundaries"] += self._to_boundaries(sampled)
             self._specially(sampled)
@@ -125,13 +125,13 @@ class _Play:
     def _wander(self) -> None:
         """Move some observations a little, and some anywhere; the others stay."""
         rng = self._rng
-        shape = self._seen.shape
+        shape = self._inputs.shape
         kind = np.where(rng.random((self._rows, 1)) < self._moves, rng.random(shape), 0.8)
         step = (self._high - self._low) * rng.normal(size=shape) * 10 ** rng.uniform(-4, -1, shape)
-        self._seen = np.where(kind < 0.6, self._seen + step, self._seen)
-        self._seen = np.where(kind > 0.95, self._anywhere(), self._seen)
-        beyond = np.abs(self._seen) > 10 * np.maximum(np.abs(self._low), np.abs(self._high))
-        self._seen = np.where(beyond, self._anywhere(), self._seen)
+        self._inputs = np.where(kind < 0.6, self._inputs + step, self._inputs)
+        self._inputs = np.where(kind > 0.95, self._anywhere(), self._inputs)
+        beyond = np.abs(self._inputs) > 10 * np.maximum(np.abs(self._low), np.abs(self._high))
+        self._inputs = np.where(beyond, self._anywhere(), self._inputs)
 
     def _specially(self, inputs: NDArray[Any]) -> None:
         """Replace some observations by special values."""

@@ -104,19 +104,19 @@ class EnvironmentRows:
 
     def __init__(self, environments: Sequence[gymnasium.Env[Any, Any]], first: Any) -> None:
         self._environments = environments
-        self._seen = np.array(first)
+        self._observations = np.array(first)
 
     def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
         """Step the running ones; returns observations, rewards, which terminated and which were truncated."""
         n = len(running)
-        self._seen = self._seen.copy()
+        self._observations = self._observations.copy()
         rewards = np.zeros(n)
         terminated = np.zeros(n, np.bool_)
         truncated = np.zeros(n, np.bool_)
         for i in np.flatnonzero(running).tolist():
             env = self._environments[i]
-            self._seen[i], rewards[i], terminated[i], truncated[i], _ = env.step(actions[i])
-        return self._seen, rewards, terminated, truncated
+            self._observations[i], rewards[i], terminated[i], truncated[i], _ = env.step(actions[i])
+        return self._observations, rewards, terminated, truncated
 
 
 class GuardedRow:
