@@ -124,7 +124,9 @@ def _views(header: Mapping[str, Any], body: memoryview) -> dict[str, NDArray[Any
     arrays = {}
     places = []
     for name, entry in header.items():
-        dtype, shape, (begin, end) = np.dtype(_DTYPES[entry["dtype"]]), entry["shape"], entry["data_offsets"]
+        dtype = np.dtype(_DTYPES[entry["dtype"]])
+        shape = entry["shape"]
+        begin, end = entry["data_offsets"]
         if not all(type(n) is int and 0 <= n <= len(body) for n in (*shape, begin, end)):
             raise ValueError(f"{name} has no valid shape and offsets")
         if begin > end or math.prod(shape) * dtype.itemsize != end - begin:
@@ -238,8 +240,8 @@ def load(path: str | os.PathLike[str]) -> Document:
 
 def file_sha256(file: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file, which is computed again only if its time of change or size differ."""
-    found = Path(file).stat()
-    return _sha256(os.path.abspath(file), found.st_mtime_ns, found.st_size)
+    status = Path(file).stat()
+    return _sha256(os.path.abspath(file), status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=64)
@@ -276,11 +278,11 @@ def write_together(files: Mapping[Path, bytes]) -> None:
     An `OSError` names the file, and folders that were created for it are removed.
     """
     temporary: dict[Path, Path] = {}
-    made: list[Path] = []
+    folders: list[Path] = []
     target = Path()
     try:
         for target, content in files.items():
-            made += make_folder(target.parent)
+            folders += make_folder(target.parent)
             temporary[target] = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
             with open(temporary[target], "xb") as file:
                 file.write(content)
@@ -291,7 +293,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
     except BaseException as error:
         for written in temporary.values():
             written.unlink(missing_ok=True)
-        remove_empty(made)
+        remove_empty(folders)
         if isinstance(error, OSError):  # writing and flushing do not name the file
             error.filename = os.fspath(target)
             error.filename2 = None

@@ -78,7 +78,7 @@ def identifiers(names: Sequence[str], reserved: str = "") -> tuple[str, ...]:
     ('pole_angle_rad', 'cos_angle', 'x2_2nd', 'x3_pole_angle_rad')
     """
     taken = {*reserved.split(), *map(str.lower, keyword.kwlist)}
-    made: list[str] = []
+    words: list[str] = []
     for i, name in enumerate(names):
         word = re.sub(r"[^0-9a-zA-Z]+", "_", name).strip("_").lower()[:40].rstrip("_")
         if not word or word[0].isdigit() or word in taken:
@@ -86,8 +86,8 @@ def identifiers(names: Sequence[str], reserved: str = "") -> tuple[str, ...]:
         while word in taken:
             word += "_"
         taken.add(word)
-        made.append(word)
-    return tuple(made)
+        words.append(word)
+    return tuple(words)
 
 
 def is_keyword(word: str) -> bool:

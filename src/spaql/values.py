@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from numbers import Real
 from typing import Any
 
-from spaql.errors import SettingError
+from spaql.errors import SettingError, nearest
 
 
 def whole_number(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
@@ -59,6 +59,20 @@ def real_number(
     return number
 
 
+def refuse_unknown(names: Iterable[str], known: Collection[str], setting: str, kind: str) -> None:
+    """Refuse names in a setting that are not known.
+
+    Examples
+    --------
+    >>> refuse_unknown(["spede"], ["angle", "speed"], "noise", "observation")
+    Traceback (most recent call last):
+    spaql.errors.SettingError: noise names 'spede', which is no observation: did you mean speed?
+    """
+    for name in names:
+        if name not in known:
+            raise SettingError(f"{setting} names {name!r}, which is no {kind}: {nearest(name, known)}")
+
+
 def plain(value: Any) -> Any:
     """Return data with NumPy's numbers and arrays, at any depth, as Python's numbers and lists.
 
@@ -69,7 +83,7 @@ def plain(value: Any) -> Any:
     {'scaling': 0.5, 'levels': (3, [0, 1])}
     """
     if isinstance(value, Mapping):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
     # Both scalars and arrays of NumPy have these; NumPy is not imported, so that help stays quick.

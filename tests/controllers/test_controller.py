@@ -105,6 +105,28 @@ def test_what_cannot_be_reached_is_left_out() -> None:
     assert minimised(tree, within=Box(-1.0, 1.0, (2,))).n_leaves == 2
 
 
+def test_wider_bounds_do_not_replace_those_of_a_tree() -> None:
+    nodes = Nodes()
+    tree = tree_of(nodes, nodes.rule(0, 1.0, nodes.leaf(0), nodes.leaf(1)), [0, 1], Discrete(2))
+    narrow = Box(-1.0, 0.5, (2,))
+    small = minimised(tree, within=narrow)
+    for other in (Box(-4.0, 4.0, (2,)), None):
+        assert minimised(small, within=other).within == narrow
+    low, high = np.array([-2.0, -2.0]), np.array([0.25, 4.0])
+    both = minimised(small, within=Box(low, high, dtype=np.float64)).within
+    assert both is not None
+    assert (both.low.tolist(), both.high.tolist()) == ([-1.0, -1.0], [0.25, 0.5])
+    with pytest.raises(SettingError, match="do not meet"):
+        minimised(small, within=Box(2.0, 3.0, (2,)))
+
+
+def test_a_node_that_nothing_reaches_is_refused() -> None:
+    nodes = {"feature": [0, -1, -1, -1], "threshold": [0.0] * 4, "leaf": [-1, 0, 1, 1]}
+    spaces = {"observation_space": Box(-1.0, 1.0, (1,)), "action_space": Discrete(2)}
+    with pytest.raises(SettingError, match="Every node but the root is the child of another"):
+        Controller(**nodes, left=[1, -1, -1, -1], right=[2, -1, -1, -1], laws=[0, 1], **spaces)
+
+
 def test_text_of_a_small_tree(laws: Controller) -> None:
     named = dataclasses.replace(laws, observations=("angle [rad]", "speed"), actions=("torque [Nm]",))
     assert str(named) == (

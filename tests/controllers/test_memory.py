@@ -128,7 +128,7 @@ def test_predict_passes_the_state_on_and_resets_it():
     assert not np.array_equal(again[1], kept[0][1])
     single, after = controller.predict(seen[0][1])
     assert np.array_equal(single, kept[0][1])
-    assert after[0].shape == (1, controller.memory_size)
+    assert after[0].shape == (1, controller.new_memory(1).shape[1])
     with pytest.raises(SettingError, match="The state has the shape"):
         controller.predict(seen[0], after)
 
@@ -158,7 +158,7 @@ def test_a_leaf_is_left_only_when_its_condition_is_missed_by_the_margin():
 
 def test_an_integral_waits_only_while_it_would_push_further():
     controller = two_leaf_pi(rate_limit=())
-    place = controller.memory_size - 1
+    place = controller.new_memory(1).shape[1] - 1
     state = None
     for _ in range(100):
         _, state = controller.predict([0.0, 1.0], state)

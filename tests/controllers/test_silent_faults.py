@@ -23,6 +23,7 @@ from spaql.controllers import (
     simplified,
 )
 from spaql.controllers.law_names import law_names
+from spaql.controllers.simplify import without_unused_features
 from spaql.kernels.treesearch.candidates import Units
 
 LEVEL = {
@@ -112,11 +113,11 @@ def test_locks_stay_without_unused_features():
     tree = two_leaf_pi(
         features=(*two_leaf_pi().features, Difference("change", "error")), laws=_three_inputs()
     )
-    small = locked(tree, 1).without_unused_features()
+    small = without_unused_features(locked(tree, 1))
     assert [feature.name for feature in small.features] == ["error", "integral"]
     lock = small.locks[0]
     assert (lock.low.tolist(), lock.high.tolist()) == ([-np.inf, -np.inf], [0.4, np.inf])
-    again = dataclasses.replace(locked(tree, 2), feature=[1, -1, -1]).without_unused_features()
+    again = without_unused_features(dataclasses.replace(locked(tree, 2), feature=[1, -1, -1]))
     assert again.locks[0].low.tolist() == [0.4, -np.inf]
 
 

@@ -6,7 +6,7 @@ from gymnasium.spaces import Box
 
 from feature_controllers import random_controller, two_leaf_pi
 from spaql.controllers import Controller, Error, Integral, LastAction
-from spaql.controllers.tracking import Tracking, tracking_gains
+from spaql.controllers.tracking import ManualMode, tracking_gains
 from spaql.kernels.controller import LAST
 
 NAN = float("nan")
@@ -46,7 +46,7 @@ def test_after_a_manual_sample_the_laws_give_the_manual_actions():
     wanted = np.array([[4.0, -3.0]])
     for _ in range(3):
         controller.sample(seen, memory)
-    assert np.array_equal(Tracking(controller).manual(seen, wanted, memory), wanted)
+    assert np.array_equal(ManualMode(controller).manual(seen, wanted, memory), wanted)
     assert controller.sample(seen, memory).action == pytest.approx(wanted, abs=1e-12)
 
 
@@ -55,7 +55,7 @@ def test_after_tracking_the_law_starts_from_the_applied_action():
     memory = controller.new_memory(1)
     seen = np.array([[0.3, -0.4, 0.3, -0.4]])
     controller.sample(seen, memory)
-    Tracking(controller).track(np.array([[4.0, -3.0]]), memory)
+    ManualMode(controller).track(np.array([[4.0, -3.0]]), memory)
     assert controller.sample(seen, memory).action == pytest.approx(np.array([[4.0, -3.0]]), abs=1e-12)
 
 
@@ -67,7 +67,7 @@ def test_tracking_the_action_that_was_given_changes_nothing():
         for _ in range(20):
             controller.sample(rng.uniform(-2, 2, (5, 4)), memory)
             before = memory.copy()
-            Tracking(controller).track(memory[:, LAST : LAST + 2].copy(), memory)
+            ManualMode(controller).track(memory[:, LAST : LAST + 2].copy(), memory)
             assert np.array_equal(memory, before)
 
 
@@ -90,7 +90,7 @@ def test_an_action_that_no_integral_is_left_for_is_not_followed():
 def test_limits_hold_in_manual_mode_but_not_the_dead_band():
     controller = two_leaf_pi(dead_band=0.5)
     memory = controller.new_memory(1)
-    tracking = Tracking(controller)
+    tracking = ManualMode(controller)
     seen = np.array([[1.0, 1.0]])
     given = [tracking.manual(seen, np.array([[x]]), memory)[0, 0] for x in (0.2, 9.0, NAN, -9.0, 1e31)]
     assert given == pytest.approx([0.2, 1.7, 1.7, 0.2, 0.2])  # at most 1.5 in a sample
@@ -99,7 +99,7 @@ def test_limits_hold_in_manual_mode_but_not_the_dead_band():
 def test_the_last_action_is_the_one_that_was_given_or_applied():
     controller = two_loops({"heater": {"heater before": 1.0}})
     memory = controller.new_memory(1)
-    tracking = Tracking(controller)
+    tracking = ManualMode(controller)
     seen = np.zeros((1, 4))
     tracking.manual(seen, np.array([[3.0, 0.0]]), memory)
     assert controller.sample(seen, memory).action[0, 0] == 3.0
@@ -124,5 +124,5 @@ def test_small_changes_add_up_in_velocity_form_while_the_actuator_is_tracked():
     given = []
     for _ in range(4):
         given.append(controller.sample(np.array([[0.0, 1.0]]), memory).action[0, 0])
-        Tracking(controller).track(np.array([[given[-1]]]), memory)
+        ManualMode(controller).track(np.array([[given[-1]]]), memory)
     assert given == pytest.approx([0.0, 0.0, 0.3, 0.3])

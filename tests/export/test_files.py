@@ -113,7 +113,7 @@ def test_laws_are_refused_where_they_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="use 'double' or 'float'"):
         spaql.export.c(tree_of("laws"), tmp_path / "controller.c", number="fixed")
     for wrong in ([0.0, 9.0], [0.0], "stop"):
-        with pytest.raises(SettingError, match="must be 2 finite numbers within"):
+        with pytest.raises(SettingError, match="must be one finite number for each of"):
             spaql.export.c(tree_of("constants"), tmp_path / "controller.c", safe_action=wrong)
 
 
@@ -121,11 +121,11 @@ def test_shared_parts_are_written_out_only_within_reason(tmp_path: Path) -> None
     """Sixty questions, each with both sides leading to the next one: 2^60 leaves as printed."""
     n = 60
     chain = Controller(
-        feature=np.array([*(i % 2 for i in range(2 * n)), -1, -1]),
-        threshold=np.arange(2.0 * n + 2),
-        left=np.array([*(2 * (i // 2) + 2 for i in range(2 * n)), -1, -1]),
-        right=np.array([*(2 * (i // 2) + 3 for i in range(2 * n)), -1, -1]),
-        leaf=np.array([-1] * (2 * n) + [0, 1]),
+        feature=np.array([*(i % 2 for i in range(2 * n - 1)), -1, -1]),
+        threshold=np.arange(2.0 * n + 1),
+        left=np.array([*(2 * ((i + 1) // 2) + 1 for i in range(2 * n - 1)), -1, -1]),
+        right=np.array([*(2 * ((i + 1) // 2) + 2 for i in range(2 * n - 1)), -1, -1]),
+        leaf=np.array([-1] * (2 * n - 1) + [0, 1]),
         laws=[0, 1],
         observation_space=Box(-1, 1, (2,)),
         action_space=Discrete(2),

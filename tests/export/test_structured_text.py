@@ -77,7 +77,7 @@ def test_compiled_by_another_route_the_state_is_the_same(made: Any, number: str,
     text = StructuredText().write(machine, "controller")["controller.st"].decode()
     block = Block(text, tmp_path)
     part = next(episodes(machine, 20_000, manual=True))
-    kept = [name for name, _, _ in block.own][: made.memory_size]
+    kept = [name for name, _, _ in block.own][: made.new_memory(1).shape[1]]
     assert kept[:2] == ["started", "leaf"]
     steps, rows, _ = part.inputs.shape
     flags = part.resets.T[..., np.newaxis]
@@ -86,7 +86,7 @@ def test_compiled_by_another_route_the_state_is_the_same(made: Any, number: str,
     samples = np.concatenate([flags, inputs], axis=2).reshape(rows * steps, -1)
     played = block.play(samples).reshape(rows, steps, -1).transpose(1, 0, 2)
     assert np.array_equal(played[..., :width], part.actions)
-    assert np.array_equal(played[..., width : width + made.memory_size], part.states)
+    assert np.array_equal(played[..., width : width + made.new_memory(1).shape[1]], part.states)
 
 
 def test_compilers_refuse_no_name_and_no_number(tmp_path: Path) -> None:

@@ -314,3 +314,10 @@ def test_a_plant_that_is_changed_after_it_was_compiled_is_refused() -> None:
     again = small_plant("Changed", step)
     assert spaql.make_problem(again).dynamics is again
     assert again.digest != plant._compiled_from.digest
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_functions_without_a_module_are_not_kept_on_disk_where_they_cannot_be_found_again() -> None:
+    for _ in range(2):
+        plant = small_plant("Nowhere", function(READS, K=0.25))
+        assert type(plant.plant.step.function._cache).__name__ == "NullCache"

@@ -20,7 +20,7 @@ from spaql.problems.environment import DynamicsVectorEnv
 from spaql.simulate.batches import fresh_states
 from spaql.simulate.environments import PlantRows, episodes_of, play_rows
 from spaql.simulate.episode import Episode
-from spaql.simulate.loop import Trace, play_one
+from spaql.simulate.loop import LoopTrace, play_one
 from spaql.simulate.play import returns_from
 from uncompiled import examples
 
@@ -98,7 +98,7 @@ def test_a_shipped_controller_and_its_episodes_are_the_same_in_the_loop(name: st
     assert played.lengths[0].tolist() == [episode.length for episode in episodes]
     assert played.terminated[0].tolist() == [episode.terminated for episode in episodes]
     assert spent == sum(episode.length for episode in episodes)
-    trace = Trace.of(played, policy.arrays.arrays)
+    trace = LoopTrace.of(played, policy.arrays.arrays)
     for i, episode in enumerate(episodes):
         seen = trace.x[i, : episode.length + 1, : episode.observations.shape[1]]
         assert same(seen, episode.observations)
@@ -187,7 +187,7 @@ def test_a_parameter_that_is_changed_by_one_unit_in_its_last_place_is_noticed() 
         starts = fresh_states(tree, shipped.problem, 20, 7)
         plant = shipped.problem.dynamics.plant
         played, _ = play_one(plant, tree.arrays, starts, shipped.problem.horizon, traced=True)
-        visited = Trace.of(played, tree.arrays.arrays).x.reshape(-1, tree.dims)
+        visited = LoopTrace.of(played, tree.arrays.arrays).x.reshape(-1, tree.dims)
         visited = rng.permutation(visited[np.isfinite(visited).all(axis=1)])[:2000]
         for _ in range(25):
             other = changed_by_one_unit(tree, rng)

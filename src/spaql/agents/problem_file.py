@@ -10,10 +10,9 @@ from spaql.archive import number, reading, typed
 from spaql.errors import ArchiveError, SettingError
 from spaql.kernels.partition.standardise import StateMap
 from spaql.problems import Problem, find_dynamics
-from spaql.problems.dynamics import check_meaning
+from spaql.problems.meaning import check_meaning
 from spaql.problems.perturbed import with_other_cost
-from spaql.problems.problem import expression_names
-from spaql.problems.stage_cost import StageCost, constraints_of
+from spaql.problems.stage_cost import StageCost, constraints_of, expression_names
 from spaql.spaces import (
     StandardActions,
     StandardStates,

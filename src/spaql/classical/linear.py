@@ -18,7 +18,7 @@ from spaql.spaces import observation_names
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Numbers = list[tuple[int, ...]]
+Places = list[tuple[int, ...]]
 """Of each number of z its place in an observation, or for an angle those of its cosine and sine."""
 _EPISODES = 5
 """Episodes of random actions that show the size of each number."""
@@ -67,6 +67,17 @@ class LinearPlant:
     def read(self, observations: Floats) -> Floats:
         """Return z of observations, one per row."""
         return read_numbers(self.numbers, observations)
+
+
+def within_a_turn(angle: Floats) -> Floats:
+    """Return angles from -pi to pi.
+
+    Examples
+    --------
+    >>> within_a_turn(np.array([0.5, 2.0 * math.pi + 0.5])).tolist()
+    [0.5, 0.5]
+    """
+    return np.asarray(np.remainder(angle + math.pi, math.tau) - math.pi)
 
 
 def read_numbers(numbers: tuple[tuple[int, ...], ...], observations: Floats) -> Floats:
@@ -141,7 +152,7 @@ class _Choice(NamedTuple):
     """State variables that are to be at rest, what z is of them, and the observations with a reference."""
 
     moving: list[int]
-    numbers: Numbers
+    numbers: Places
     regulated: list[int]
 
 
@@ -160,7 +171,7 @@ class _Linearisation:
         state, action, _, _ = self._steady_state()
         within = (self._low <= action) & (action <= self._high)
         action = np.where(np.abs(action) < _NEGLIGIBLE * (self._high - self._low), 0.0, action)
-        return OperatingPoint(self._seen(state), action, self._steps) if within.all() else None
+        return OperatingPoint(self._observed(state), action, self._steps) if within.all() else None
 
     def _steady_state(self) -> tuple[Floats, Floats, _Choice, Floats]:
         """Return a steady state, its action, what is at rest in it, and the usual size of each variable."""
@@ -172,9 +183,9 @@ class _Linearisation:
         numbers = self._numbers(names, visited[:, 0], visited, pairs)
         middle = visited[:, 0].mean(axis=0)
         for choice in self._choices(visited, size, moving, numbers, pairs):
-            found = self._rest(middle, choice.moving, size, pairs, choice.regulated)
-            if found is not None:
-                return *found, choice, size
+            rest = self._rest(middle, choice.moving, size, pairs, choice.regulated)
+            if rest is not None:
+                return *rest, choice, size
         raise SettingError(
             f"No steady state of {self._problem.name} was found at its "
             f"{'set-points' if pairs else 'reference'}: is there an action that holds it there?"
@@ -196,7 +207,7 @@ class _Linearisation:
         inverse = np.linalg.inv(c)
         a = c @ a @ inverse
         b = c @ b
-        seen = np.array([self._observe(tuple(state.tolist()))])
+        observation = np.array([self._observe(tuple(state.tolist()))])
         outputs = tuple(numbers.index((j,)) for j in pairs)
         return LinearPlant(
             a,
@@ -204,9 +215,9 @@ class _Linearisation:
             tuple(numbers),
             outputs,
             tuple(pairs.values()),
-            read_numbers(tuple(numbers), seen)[0],
+            read_numbers(tuple(numbers), observation)[0],
             action,
-            seen[0, list(pairs.values())],
+            observation[0, list(pairs.values())],
             _rest_slope(a, b, outputs),
             np.abs(c) @ size[moving][kept],
             sum(self._plant.disturbances.delay) // 2,
@@ -215,7 +226,7 @@ class _Linearisation:
 
     def _visited(self) -> Floats:
         """Return states of random episodes: episodes × steps × numbers."""
-        found = []
+        episodes = []
         for _ in range(_EPISODES):
             state = self._start(self._rng)
             rows = []
@@ -224,37 +235,42 @@ class _Linearisation:
                     action = self._rng.uniform(self._low, self._high)
                 rows.append(state)
                 state = tuple(self._advance(np.array(state), action).tolist())
-            found.append(rows)
-        return np.array(found)
+            episodes.append(rows)
+        return np.array(episodes)
 
     def _advance(self, state: Floats, action: Floats) -> Floats:
         self._steps += 1
         return np.array(self._step(tuple(state.tolist()), action.copy())[0])
 
-    def _seen(self, state: Floats) -> Floats:
+    def _observed(self, state: Floats) -> Floats:
         return np.array(self._observe(tuple(state.tolist())))
 
     def _numbers(
         self, names: tuple[str, ...], starts: Floats, visited: Floats, pairs: dict[int, int]
     ) -> list[tuple[int, ...]]:
         """Return the observed numbers that move, cosine and sine of an angle as one."""
-        seen = np.array(
-            [[self._seen(state) for state in episode[:: max(1, _HELD // 2)]] for episode in visited]
+        observations = np.array(
+            [[self._observed(state) for state in episode[:: max(1, _HELD // 2)]] for episode in visited]
         )
         numbers: list[tuple[int, ...]] = []
         for j, name in enumerate(names):
             angle = next(
-                (one for one in self._problem.angles if name in (f"cos({one})", f"sin({one})")), None
+                (
+                    declared
+                    for declared in self._problem.angles
+                    if name in (f"cos({declared})", f"sin({declared})")
+                ),
+                None,
             )
             if angle is not None:
                 at = names.index(f"cos({angle})"), names.index(f"sin({angle})")
                 numbers += [] if at in numbers else [at]
-            elif j not in pairs.values() and np.ptp(seen[:, :, j], axis=1).max() > 0:
+            elif j not in pairs.values() and np.ptp(observations[:, :, j], axis=1).max() > 0:
                 numbers.append((j,))
         return numbers
 
     def _choices(
-        self, visited: Floats, size: Floats, moving: list[int], numbers: Numbers, pairs: dict[int, int]
+        self, visited: Floats, size: Floats, moving: list[int], numbers: Places, pairs: dict[int, int]
     ) -> Iterator[_Choice]:
         """Yield which state variables are to be at rest.
 
@@ -277,7 +293,7 @@ class _Linearisation:
         )
 
     def _dependence(
-        self, visited: Floats, size: Floats, moving: list[int], numbers: Numbers
+        self, visited: Floats, size: Floats, moving: list[int], numbers: Places
     ) -> tuple[Bools, Bools]:
         """Return which other state variables (rows), and which observations, depend on each (columns)."""
         states = visited.reshape(-1, visited.shape[2])
@@ -286,12 +302,12 @@ class _Linearisation:
         action = (self._low + self._high) / 2
         for state in states[:: max(1, len(states) // _PROBED)]:
             after = self._advance(state, action)
-            seen = self._seen(state)
+            observation = self._observed(state)
             for k, j in enumerate(moving):
                 moved = state.copy()
                 moved[j] += _SHARE * size[j]
                 needed[:, k] |= (self._advance(moved, action) != after)[moving]
-                shown[:, k] |= [(self._seen(moved) != seen)[list(at)].any() for at in numbers]
+                shown[:, k] |= [(self._observed(moved) != observation)[list(at)].any() for at in numbers]
         np.fill_diagonal(needed, False)
         return needed, shown
 
@@ -307,12 +323,12 @@ class _Linearisation:
             state[moving] = x[: len(moving)] * size[moving]
             action = x[len(moving) :] * half
             change = (self._advance(state, action) - state)[moving] / size[moving]
-            seen = self._seen(state)
+            observation = self._observed(state)
             if pairs:
-                goal = [seen[i] - seen[j] for i, j in pairs.items()]
+                goal = [observation[i] - observation[j] for i, j in pairs.items()]
             else:
                 assert reference is not None
-                goal = [seen[j] - reference[j] for j in regulated]
+                goal = [observation[j] - reference[j] for j in regulated]
             return np.array([*change, *goal])
 
         rest = np.clip(np.zeros(len(half)), self._low, self._high) / half
@@ -341,9 +357,9 @@ class _Linearisation:
             up = state + move
             down = state - move
             a[:, k] = (self._advance(up, action) - self._advance(down, action))[moving] / (2 * move[j])
-            ends = read_numbers(tuple(numbers), np.array([self._seen(up), self._seen(down)]))
-            c[:, k] = np.remainder(ends[0] - ends[1] + math.pi, math.tau) - math.pi
-            plain = [len(one) == 1 for one in numbers]
+            ends = read_numbers(tuple(numbers), np.array([self._observed(up), self._observed(down)]))
+            c[:, k] = within_a_turn(ends[0] - ends[1])
+            plain = [len(at) == 1 for at in numbers]
             c[plain, k] = (ends[0] - ends[1])[plain]
             c[:, k] /= 2 * move[j]
         for k in range(len(action)):

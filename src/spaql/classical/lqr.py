@@ -23,11 +23,11 @@ def tuned_lqr(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
     elif has_pole(plant):  # which a regulator alone does not swing up
         families = {"LQR with energy pumping": _swing_up_family(problem, plant)}
     share = (steps - simulator.spent) // len(families)
-    found = []
+    tuned = []
     for name, (family, n) in families.items():
         vector, judged = search(simulator, family, n, share)
-        found.append((judged, name, family(vector[None], 1), n))
-    _, name, policy, n = max(found, key=lambda one: one[0])
+        tuned.append((judged, name, family(vector[None], 1), n))
+    _, name, policy, n = max(tuned, key=lambda entry: entry[0])
     assert isinstance(policy, LQRPolicy)
     gains = np.array2string(policy.gains[0], precision=3).replace("\n", "")
     text = f"{name}, gains {gains}"

@@ -54,7 +54,7 @@ def tuned_pid(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
             dt * tf,
             np.clip(middle + half * vectors[:, 4 * m :], low, high),
         )
-        kp, ki, kd, filter_time, bias = (np.repeat(one, rows, axis=0) for one in gains)
+        kp, ki, kd, filter_time, bias = (np.repeat(gain, rows, axis=0) for gain in gains)
         return PIDPolicy(problem, loops, kp=kp, ki=ki, kd=kd, filter_time=filter_time, bias=bias)
 
     vector, _ = search(simulator, family, 4 * m + len(low), steps - simulator.spent)
@@ -80,7 +80,7 @@ def pid_controller(problem: Problem, policy: PIDPolicy) -> Controller | None:
     offsets = {split_unit(name)[0]: float(x) for name, x in zip(actions, policy.bias[0], strict=True)}
     loops = zip(policy.outputs, policy.goals, policy.actions, strict=True)
     for j, (output, goal, action) in enumerate(loops):
-        place, wanted, given = (
+        place, wanted, acted = (
             split_unit(name)[0] for name in (observations[output], observations[goal], actions[action])
         )
         kp, ki, kd = (float(gain[0, j]) for gain in (policy.kp, policy.ki, policy.kd))
@@ -91,7 +91,7 @@ def pid_controller(problem: Problem, policy: PIDPolicy) -> Controller | None:
             Integral(integral, error, limit=most),
             FilteredDerivative(slope, place, time_constant=float(policy.filter_time[0, j])),
         ]
-        gains[given] = {error: kp, integral: ki, slope: -kd}
+        gains[acted] = {error: kp, integral: ki, slope: -kd}
     return Controller.of_laws(
         features,
         gains,
@@ -136,21 +136,24 @@ class _Held(Policy):
     def __init__(self, problem: Problem, action: Floats) -> None:
         self.observation_space = problem.states.space
         self.action_space = problem.actions.space
-        self._action, self._seen = action, list[Floats]()
+        self._action = action
+        self._observations: list[Floats] = []
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Return a batch of raw actions."""
-        self._seen.append(np.asarray(observations, np.float64).reshape(len(steps), -1).copy())
+        self._observations.append(np.asarray(observations, np.float64).reshape(len(steps), -1).copy())
         return np.tile(self._action, (len(steps), 1)).astype(self.action_space.dtype)
 
     def middle(self, pairs: Sequence[tuple[int, int]]) -> Floats:
         """Return the numbers a quarter into the episode, before they reach a limit."""
-        rows = self._seen[max(1, len(self._seen) // 4)]
+        rows = self._observations[max(1, len(self._observations) // 4)]
         return np.array([rows[:, i].mean() for i, _ in pairs])
 
     def first_errors(self, pairs: Sequence[tuple[int, int]]) -> Floats:
         """Return the mean distance from the set-points at the start."""
-        return np.array([np.abs(self._seen[0][:, i] - self._seen[0][:, j]).mean() for i, j in pairs])
+        return np.array(
+            [np.abs(self._observations[0][:, i] - self._observations[0][:, j]).mean() for i, j in pairs]
+        )
 
 
 def _paired(pairs: Sequence[tuple[int, int]], response: Floats) -> list[tuple[int, int, int]]:

@@ -6,13 +6,12 @@ row. Gains have a leading axis: one row for all episodes, or a row for each.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.classical.linear import Floats, LinearPlant
+from spaql.classical.linear import Floats, LinearPlant, within_a_turn
 from spaql.controllers import Policy
 from spaql.controllers.arrays import action_range
 from spaql.controllers.policy import Rng
@@ -32,11 +31,11 @@ class _WithMemory(Policy):
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Return a batch of raw actions."""
-        seen = np.asarray(observations, np.float64).reshape(len(steps), -1)
-        actions = self._sample(seen, np.asarray(steps) == 0)
+        rows = np.asarray(observations, np.float64).reshape(len(steps), -1)
+        actions = self._sample(rows, np.asarray(steps) == 0)
         return actions.astype(self.action_space.dtype).reshape(len(steps), *(self.action_space.shape or ()))
 
-    def _sample(self, seen: Floats, fresh: NDArray[np.bool_]) -> Floats:
+    def _sample(self, observations: Floats, fresh: NDArray[np.bool_]) -> Floats:
         raise NotImplementedError
 
 
@@ -83,27 +82,27 @@ class PIDPolicy(_WithMemory):
         self.turns = np.array([bool(names) and names[j] in problem.angles for j in self.outputs])
         self._memory: tuple[Floats, Floats, Floats] | None = None
 
-    def _sample(self, seen: Floats, fresh: NDArray[np.bool_]) -> Floats:
-        error = seen[:, self.goals] - seen[:, self.outputs]
-        error = np.where(self.turns, np.remainder(error + math.pi, math.tau) - math.pi, error)
-        integral, before, slope = self._memory or (np.zeros_like(error),) * 3
-        if len(integral) != len(error):
-            integral, before, slope = (np.zeros_like(error),) * 3
+    def _sample(self, observations: Floats, fresh: NDArray[np.bool_]) -> Floats:
+        error = observations[:, self.goals] - observations[:, self.outputs]
+        error = np.where(self.turns, within_a_turn(error), error)
+        integral = before = slope = np.zeros_like(error)
+        if self._memory is not None and len(self._memory[0]) == len(error):
+            integral, before, slope = self._memory
         first = fresh[:, None]
         integral = np.where(first, 0.0, integral)
         slope = np.where(first, 0.0, slope)
-        output = seen[:, self.outputs]
+        output = observations[:, self.outputs]
         change = np.where(first, 0.0, output - before)
-        change = np.where(self.turns, np.remainder(change + math.pi, math.tau) - math.pi, change)
+        change = np.where(self.turns, within_a_turn(change), change)
         share = self.time_step / (self.time_step + self.filter_time)
         slope = slope + share * (change / self.time_step - slope)
-        wish = np.repeat(self.bias, len(seen) // len(self.bias), axis=0)
+        wish = np.repeat(self.bias, len(observations) // len(self.bias), axis=0)
         wish[:, self.actions] += self.kp * error + self.ki * integral - self.kd * slope
-        given = np.clip(wish, self.low, self.high)
-        pushed = (wish - given)[:, self.actions] * self.ki * error > 0
+        action = np.clip(wish, self.low, self.high)
+        pushed = (wish - action)[:, self.actions] * self.ki * error > 0
         integral = integral + np.where(pushed, 0.0, self.time_step * error)
         self._memory = integral, output, slope
-        return given
+        return action
 
 
 class LQRPolicy(_WithMemory):
@@ -131,16 +130,21 @@ class LQRPolicy(_WithMemory):
         self._has_integral = gains.shape[-1] > len(plant.a) + self._n_line
         self._memory: tuple[Floats, Floats] | None = None
 
-    def _sample(self, seen: Floats, fresh: NDArray[np.bool_]) -> Floats:
+    def _feedback(self, deviations: Floats) -> Floats:
+        """Return the gains times deviations, one row for each episode."""
+        gains = np.broadcast_to(self.gains, (len(deviations), *self.gains.shape[1:]))
+        return np.asarray(np.einsum("nij,nj->ni", gains, deviations))
+
+    def _sample(self, observations: Floats, fresh: NDArray[np.bool_]) -> Floats:
         plant = self.plant
-        n = len(seen)
-        moved = (seen[:, list(plant.setpoints)] - plant.rest_goals) @ plant.rest_slope.T
-        z = plant.read(seen)
+        n = len(observations)
+        moved = (observations[:, list(plant.setpoints)] - plant.rest_goals) @ plant.rest_slope.T
+        z = plant.read(observations)
         rest = plant.rest + moved[:, : len(plant.rest)]
         action = plant.rest_action + moved[:, len(plant.rest) :]
         away = z - rest
         turns = [len(at) > 1 for at in plant.numbers]
-        away[:, turns] = np.remainder(away[:, turns] + math.pi, math.tau) - math.pi
+        away[:, turns] = within_a_turn(away[:, turns])
         resting = np.tile(np.clip(np.zeros(len(self.low)), self.low, self.high), plant.delay)
         line = np.zeros((n, self._n_line))
         integral = np.zeros((n, len(plant.outputs)))
@@ -150,15 +154,13 @@ class LQRPolicy(_WithMemory):
         integral = np.where(fresh[:, None], 0.0, integral)
         parts = [away, line - np.tile(action, plant.delay)] if plant.delay else [away]
         whole = np.hstack([*parts, integral] if self._has_integral else parts)
-        wish = action - np.einsum(
-            "nij,nj->ni", np.broadcast_to(self.gains, (n, *self.gains.shape[1:])), whole
-        )
-        given: Floats = np.clip(wish, self.low, self.high)
+        wish = action - self._feedback(whole)
+        applied: Floats = np.clip(wish, self.low, self.high)
         if self._has_integral:
             error = -away[:, list(plant.outputs)]
             pull = -self.gains[:, :, -len(plant.outputs) :]
-            pushed = ((wish - given)[:, :, None] * pull * error[:, None, :] > 0).any(axis=1)
+            pushed = ((wish - applied)[:, :, None] * pull * error[:, None, :] > 0).any(axis=1)
             integral = integral + np.where(pushed, 0.0, self.time_step * error)
-        line = np.hstack([given, line])[:, : self._n_line]
+        line = np.hstack([applied, line])[:, : self._n_line]
         self._memory = line, integral
-        return given
+        return applied

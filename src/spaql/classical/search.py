@@ -76,17 +76,19 @@ class Simulator:
             means = np.array([self.in_environments(family(v[None], 1), starts, episodes) for v in vectors])
         else:
             rows = np.tile(starts, (len(vectors), 1))
-            found, spent = returns_from(family(vectors, episodes), self.problem, rows)
+            returns, spent = returns_from(family(vectors, episodes), self.problem, rows)
             self.spent += spent
-            means = found.reshape(len(vectors), episodes).mean(axis=1)
+            means = returns.reshape(len(vectors), episodes).mean(axis=1)
         return np.where(np.isfinite(means), means, -np.inf)
 
     def in_environments(self, policy: Policy, batch: int, episodes: int) -> float:
         """Return the mean return in Gymnasium's environments."""
         with closing(EpisodeRunner(self.problem, episodes)) as runner:
-            found = runner.evaluate(policy, generator(self.seed, Purpose.TRAINING, batch), deterministic=True)
-        self.spent += found.steps
-        return found.mean
+            evaluation = runner.evaluate(
+                policy, generator(self.seed, Purpose.TRAINING, batch), deterministic=True
+            )
+        self.spent += evaluation.steps
+        return evaluation.mean
 
 
 def search(simulator: Simulator, family: Family, n: int, steps: int) -> tuple[Floats, float]:
@@ -97,7 +99,8 @@ def search(simulator: Simulator, family: Family, n: int, steps: int) -> tuple[Fl
     first = simulator.spent
     horizon = simulator.problem.horizon
     rng = generator(simulator.seed, Purpose.SELECTION, n)
-    count, (least, most) = population_size(n), _EPISODES
+    count = population_size(n)
+    least, most = _EPISODES
     searched = (1.0 - _JUDGED) * steps
     episodes = int(min(max(searched / (_GENERATIONS * count * horizon), least), most))
     cost = count * episodes * horizon

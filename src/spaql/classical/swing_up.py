@@ -40,16 +40,16 @@ class SwingUpPolicy(LQRPolicy):
         self._angle, self._speed = pole_of(plant)
         self._others = [j for j in range(len(plant.a)) if j not in (self._angle, self._speed)]
 
-    def _sample(self, seen: Floats, fresh: NDArray[np.bool_]) -> Floats:
-        held = super()._sample(seen, fresh)
-        away = self.plant.read(seen) - self.plant.rest
+    def _sample(self, observations: Floats, fresh: NDArray[np.bool_]) -> Floats:
+        held = super()._sample(observations, fresh)
+        away = self.plant.read(observations) - self.plant.rest
         cos = np.cos(away[:, self._angle])
         w = away[:, self._speed]
         strength, slope, rate, nearest, slowest, most = self.pumping[:, :N_NUMBERS].T
         energy = 0.5 * (w / rate) ** 2 + cos - 1.0
         pumped = strength * np.clip(slope * energy, -1.0, 1.0) * np.where(w * cos >= 0, 1.0, -1.0)
         pumped = pumped + (self.pumping[:, N_NUMBERS:] * away[:, self._others]).sum(axis=1)
-        wish = np.einsum("nij,nj->ni", np.broadcast_to(self.gains, (len(seen), *self.gains.shape[1:])), away)
+        wish = self._feedback(away)
         near = (cos > nearest) & (np.abs(w) < slowest) & (np.abs(wish[:, 0]) < most)
         return np.where(near[:, None], held, np.clip(pumped[:, None], self.low, self.high))
 

@@ -164,12 +164,12 @@ def _options_of(
     exporter: Callable[..., Any], target: str, exported: Controller, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the options that were given, for the exporter; one that it does not take is refused."""
-    from spaql.export.writing import Options
+    from spaql.export.writing import ExportOptions
 
     options = {name: value for name, value in options.items() if value is not None}
     if "tolerance" in options and "safe_action" not in options:
         raise SettingError("A tolerance is for the safe action: give --safe-action, too.")
-    taken = {*inspect.signature(exporter).parameters, *Options.__annotations__}
+    taken = {*inspect.signature(exporter).parameters, *ExportOptions.__annotations__}
     for name in options:
         if name not in taken:
             raise SettingError(f"There is no --{name} for {target}: leave it out.")

@@ -24,6 +24,7 @@ from spaql.kernels.controller import (
     Ints,
     Numbers,
 )
+from spaql.spaces import space_bounds
 
 if TYPE_CHECKING:
     from spaql.controllers.controller import Controller
@@ -80,7 +81,7 @@ def action_range(actions: Box | Discrete) -> ActionRange:
     """Return the range of each component of an action."""
     if isinstance(actions, Discrete):
         return ActionRange(np.empty(0), np.empty(0))
-    return ActionRange(actions.low.astype(np.float64).ravel(), actions.high.astype(np.float64).ravel())
+    return ActionRange(*space_bounds(actions))
 
 
 def limits_of(low: Floats, high: Floats, start: Floats) -> Floats:

@@ -108,7 +108,7 @@ def _plain(
         high = within.high.astype(np.float64).ravel()
         if low.shape != (n,):
             raise SettingError(f"The bounds have {len(low)} numbers, and observations {n}.")
-    root = _Writer(policy.flat, rows, nodes).write(int(policy.flat.roots[number]), low, high)
+    root = _PartitionWriter(policy.flat, rows, nodes).write(int(policy.flat.roots[number]), low, high)
     arrays: dict[str, Any] = nodes.arrays(root)
     return Controller(
         **arrays,
@@ -121,7 +121,7 @@ def _plain(
     )
 
 
-class _Writer:
+class _PartitionWriter:
     """Writes a flattened policy as rules; nodes that no observation within the bounds reaches are omitted."""
 
     def __init__(self, flat: Flat, rows: NDArray[np.int64], nodes: Nodes) -> None:

@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Cells:
+class LabelledBoxes:
     """Boxes `low <= place < high` that do not overlap, each with a label.
 
     The place of a number in a dimension is the count of thresholds that are not above it. Where there is no
@@ -33,11 +33,11 @@ class Cells:
         """The number of places in each dimension."""
         return np.array([len(row) + 1 for row in self.thresholds], np.int64)
 
-    def where(self, wanted: NDArray[np.bool_]) -> Cells:
+    def where(self, wanted: NDArray[np.bool_]) -> LabelledBoxes:
         """Return some of the boxes."""
-        return Cells(self.low[wanted], self.high[wanted], self.label[wanted], self.thresholds)
+        return LabelledBoxes(self.low[wanted], self.high[wanted], self.label[wanted], self.thresholds)
 
-    def half(self, dimension: int, place: int, *, upper: bool) -> Cells:
+    def half(self, dimension: int, place: int, *, upper: bool) -> LabelledBoxes:
         """Return the part on one side of a cut; boxes that it crosses are split."""
         low = self.low.copy()
         high = self.high.copy()
@@ -45,10 +45,12 @@ class Cells:
             low[:, dimension] = np.maximum(low[:, dimension], place)
         else:
             high[:, dimension] = np.minimum(high[:, dimension], place)
-        return Cells(low, high, self.label, self.thresholds).where(low[:, dimension] < high[:, dimension])
+        return LabelledBoxes(low, high, self.label, self.thresholds).where(
+            low[:, dimension] < high[:, dimension]
+        )
 
 
-def tree_cells(tree: Controller, within: Box | None = None) -> Cells:
+def tree_cells(tree: Controller, within: Box | None = None) -> LabelledBoxes:
     """Return the leaves of a tree as boxes, each with its row in the table of laws as label.
 
     A sum that rules compare is a dimension of its own, like a number of the observation, so that there may be
@@ -84,7 +86,7 @@ def tree_cells(tree: Controller, within: Box | None = None) -> Cells:
             lower[j] = min(high[j], place[node])
             waiting.append((int(tree.left[node]), low, lower))
     lows, highs = (np.array([box[i] for box in boxes], np.int64) for i in (0, 1))
-    return Cells(lows, highs, np.array(label, np.int64), grid)
+    return LabelledBoxes(lows, highs, np.array(label, np.int64), grid)
 
 
 def bounds(grid: tuple[NDArray[np.float64], ...], within: Box | None) -> tuple[Ints, Ints]:
@@ -102,7 +104,7 @@ def bounds(grid: tuple[NDArray[np.float64], ...], within: Box | None) -> tuple[I
     return first, last
 
 
-def merged(cells: Cells) -> Cells:
+def merged(cells: LabelledBoxes) -> LabelledBoxes:
     """Return the boxes with those of one label that share a whole side joined, until none do."""
     low = cells.low
     high = cells.high
@@ -124,10 +126,10 @@ def merged(cells: Cells) -> Cells:
             low = low[np.append(True, ~joined)]
             high = high[last]
             label = label[last]
-    return Cells(low, high, label, cells.thresholds)
+    return LabelledBoxes(low, high, label, cells.thresholds)
 
 
-def compressed(cells: Cells) -> Cells:
+def compressed(cells: LabelledBoxes) -> LabelledBoxes:
     """Return the same boxes on a coarser grid, without thresholds at which no box starts or ends."""
     lows = []
     highs = []
@@ -140,4 +142,4 @@ def compressed(cells: Cells) -> Cells:
         grid.append(row[used - 1])
     low = np.stack(lows, axis=1).astype(np.int64)
     high = np.stack(highs, axis=1).astype(np.int64)
-    return Cells(low, high, cells.label, tuple(grid))
+    return LabelledBoxes(low, high, cells.label, tuple(grid))

@@ -2,64 +2,45 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.controllers.arrays import Frame, action_range, frame_of, tree_arrays
+from spaql.controllers.arrays import Frame, action_range, tree_arrays
 from spaql.controllers.explanation import Explanation, explained, observed
-from spaql.controllers.feature_table import FeatureTable, feature_names, feature_table, with_sources
-from spaql.controllers.features import Feature, SinceChange
+from spaql.controllers.feature_table import feature_names
+from spaql.controllers.features import Feature
+from spaql.controllers.frames import controller_frame
 from spaql.controllers.laws import Laws
+from spaql.controllers.limits import POSITION as POSITION
+from spaql.controllers.limits import VELOCITY as VELOCITY
+from spaql.controllers.limits import checked_limits
+from spaql.controllers.playing import Decisions, Playing
 from spaql.controllers.policy import Moments, Policy, Rng
-from spaql.controllers.rules import Rules
+from spaql.controllers.rules import DecisionTree
 from spaql.controllers.text import text
 from spaql.controllers.wording import sum_text
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.formatting import counted
-from spaql.kernels.controller import (
-    DEAD_BAND,
-    LARGEST,
-    OBSERVED,
-    RATE,
-    RESET,
-    ControllerArrays,
-    Floats,
-)
+from spaql.kernels.controller import LARGEST, OBSERVED, ControllerArrays, Floats
 from spaql.spaces import (
     action_names,
     count_actions,
     environment_actions,
+    find_observation,
     given_names,
     observation_names,
     split_unit,
 )
-from spaql.values import real_number
-
-POSITION = "position"
-VELOCITY = "velocity"
-"""The forms of a controller: laws are the action, or its change in a sample."""
-_MOST_MEMORY = 2**14
-
-
-class Sample(NamedTuple):
-    """What a controller computed from a batch of observations: one row each."""
-
-    inputs: Floats
-    wish: Floats
-    """What the laws asked for, before any limit."""
-    action: Floats
-    """Of discrete actions the number, from 0 on."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Controller(Rules, Policy):
+class Controller(DecisionTree, Policy):
     """A controller that can be read: features, a decision tree over them with laws in its leaves, and limits.
 
     The inputs of rules and laws are the observations, or else declared features of them. Nodes are rows of
@@ -152,69 +133,23 @@ class Controller(Rules, Policy):
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
-        seen = observation_names(self.observation_space, self.observations)
+        inputs = observation_names(self.observation_space, self.observations)
         done = action_names(self.action_space, self.actions)
         set_(self, "features", tuple(self.features))
         dims = int(np.prod(self.observation_space.shape or (1,)))
-        set_(self, "observations", given_names("observations", seen, dims))
+        set_(self, "observations", given_names("observations", inputs, dims))
         set_(self, "actions", given_names("actions", done, count_actions(self.action_space)))
         feature_names(self.features, self.observations, self.components)  # raises if they are not sound
         self._set_nodes()
         if not isinstance(self.laws, Laws):
             set_(self, "laws", Laws.of_actions(self.laws, self.action_space, self.dims))
-        self._check_limits()
+        for name, value in checked_limits(self).items():
+            set_(self, name, value)
+        assert self.frame  # raises if its features remember too much
         self._check_nodes()
         self.laws.check(self.dims, self.action_space)
         if self.remembers:
             assert self.arrays  # raises if the tree is too large
-
-    def _check_limits(self) -> None:
-        """Complete and check what has to do with memory."""
-        set_ = object.__setattr__
-        set_(self, "rate_limit", self._given("rate_limit", (math.inf,) * self.action_size))
-        set_(self, "dead_band", self._given("dead_band", (0.0,) * self.action_size))
-        if isinstance(self.hysteresis, tuple) and not any(self.hysteresis):
-            set_(self, "hysteresis", ())  # of another number of sums, in `dataclasses.replace`
-        set_(self, "hysteresis", self._given("hysteresis", (0.0,) * self.width))
-        if isinstance(self.action_space, Discrete):
-            low = np.array([float(self.action_space.start)])
-            high = low + float(self.action_space.n) - 1.0
-        else:
-            low, high = action_range(self.action_space)
-        set_(self, "start", self._given("start", self.default_action, -math.inf))
-        if self.form not in (POSITION, VELOCITY):
-            raise SettingError(f"form is {self.form!r}, and must be {POSITION!r} or {VELOCITY!r}.")
-        listed = not self.discrete or self.start[0].is_integer()
-        if not listed or not all(a <= x <= b for a, x, b in zip(low, self.start, high, strict=True)):
-            raise SettingError(f"start is {self.start}, and must be an action of {self.action_space}.")
-        if not np.isfinite([*self.dead_band, *self.start, *self.hysteresis]).all():
-            raise SettingError("dead_band, start and hysteresis are finite numbers.")
-        limited = min(self.rate_limit, default=math.inf) < math.inf or any(self.dead_band)
-        if self.discrete and (limited or self.form == VELOCITY):
-            raise SettingError("Discrete actions have no rate limit, dead band or velocity form.")
-        remembered = limited or any(self.hysteresis) or self.form == VELOCITY
-        if self.sample_time is not None:
-            set_(self, "sample_time", real_number("sample_time", self.sample_time, above=0))
-            if not isinstance(self.observation_space, Box):
-                raise SettingError("A controller with memory has a Box of observations.")
-        elif remembered or any(feature.memory() for feature in self.features):
-            raise SettingError("A controller with memory has a sample_time: give its seconds.")
-        if not self.discrete and any(isinstance(feature, SinceChange) for feature in self.features):
-            raise SettingError("SinceChange is of a discrete action: one with a range changes all the time.")
-        if self.memory_size > _MOST_MEMORY:
-            raise SettingError(f"The features remember more than {_MOST_MEMORY} numbers.")
-
-    def _given(self, name: str, default: tuple[float, ...], least: float = 0.0) -> tuple[float, ...]:
-        """Return the numbers of a field, or the default for an empty one."""
-        given = getattr(self, name)
-        found = (given,) if np.ndim(given) == 0 else tuple(given)
-        if not found:
-            return default
-        numbers = tuple(float(x) for x in found)
-        if len(numbers) != len(default) or not all(x >= least for x in numbers):
-            ends = "" if least == -math.inf else f" of at least {least:g}"
-            raise SettingError(f"{name} is {given!r}, and must be {counted(len(default), 'number')}{ends}.")
-        return numbers
 
     @classmethod
     def of_laws(
@@ -234,22 +169,24 @@ class Controller(Rules, Policy):
         Of discrete actions these are the gains of their scores. The settings are further fields of
         `Controller`.
         """
-        seen = observation_names(observation_space, observations)
+        inputs = observation_names(observation_space, observations)
         done = action_names(action_space, actions)
         rows = [split_unit(name)[0] for name in done]
-        columns = [one.name for one in features] or [split_unit(name)[0] for name in seen]
+        columns = [feature.name for feature in features] or [split_unit(name)[0] for name in inputs]
+        given_names("features" if features else "observations", columns, len(columns))  # raises for doubles
         gain = np.zeros((1, len(rows), len(columns)))
         offset = np.zeros((1, len(rows)))
         for name, terms in gains.items():
             for term, number in terms.items():
-                gain[0, _place(name, rows, "action"), _place(term, columns, "feature")] = number
+                row = find_observation(name, rows, what="action")
+                gain[0, row, find_observation(term, columns, what="feature")] = number
         for name, number in (offsets or {}).items():
-            offset[0, _place(name, rows, "action")] = number
+            offset[0, find_observation(name, rows, what="action")] = number
         return cls(
             laws=Laws(gain, offset),
             observation_space=observation_space,
             action_space=action_space,
-            observations=seen,
+            observations=inputs,
             actions=done,
             features=tuple(features),
             **settings,
@@ -297,67 +234,33 @@ class Controller(Rules, Policy):
     @cached_property
     def frame(self) -> Frame:
         """The controller but for its tree."""
-        plain = frame_of(len(self.observations), self.action_space)
-        if not self.features and not self.remembers:
-            return plain
-        table, memory = self._table
-        column, feature, setting = table.computed(len(self.observations))
-        limit = plain.limit.copy()
-        limit[RATE] = np.array(self.rate_limit) * (self.sample_time or 1.0)
-        limit[DEAD_BAND] = self.dead_band
-        if self.remembers:  # otherwise it is the action where none can be computed
-            limit[RESET] = np.array(self.start) - plain.first
-        return replace(
-            plain,
-            limit=limit,
-            columns=column if self.features else plain.columns,
-            feature=feature,
-            setting=setting,
-            velocity=self.form == VELOCITY,
-            remembers=self.remembers,
-            memory=memory,
-        )
-
-    @cached_property
-    def _table(self) -> tuple[FeatureTable, int]:
-        first = int(self.action_space.start) if isinstance(self.action_space, Discrete) else 0
-        start = [x - first for x in self.start]
-        return feature_table(
-            self.features, self.observations, self.components, self.sample_time or 1.0, start
-        )
+        return controller_frame(self)
 
     @property
     def computed_features(self) -> tuple[Feature, ...]:
         """The features that are no observations themselves."""
         return tuple(feature for feature in self.features if feature.kind != OBSERVED)
 
-    @property
-    def memory_size(self) -> int:
-        """How many numbers the memory of an episode has."""
-        return self._table[1]
-
     def new_memory(self, n: int) -> Floats:
         """Return the memory of n episodes before their first samples, one a row."""
         return self.arrays.new_memories(n)
 
-    def sample(self, observations: NDArray[Any], memory: Floats) -> Sample:
+    def sample(self, observations: NDArray[Any], memory: Floats) -> Decisions:
         """Take a sample in each of several episodes, and update their memory in place."""
         batch = np.asarray(observations, np.float64).reshape(len(memory), len(self.observations))
         lost = ~(np.abs(batch) <= LARGEST) if self.remembers else np.isnan(batch)
         if lost.any():
             row = int(np.flatnonzero(lost.any(axis=1))[0])
+            what = f"holds NaN: {batch[row]}"
             if self.remembers:
-                raise BadEnvironmentError(
-                    f"Observation {row} of the batch is {batch[row]}: this controller takes numbers up to "
-                    f"{LARGEST:g}."
-                )
-            raise BadEnvironmentError(f"Observation {row} of the batch holds NaN: {batch[row]}.")
+                what = f"is {batch[row]}: this controller takes numbers up to {LARGEST:g}"
+            raise BadEnvironmentError(f"Observation {row} of the batch {what}.")
         return self.computed(batch, memory)
 
-    def computed(self, batch: Floats, memory: Floats) -> Sample:
+    def computed(self, batch: Floats, memory: Floats) -> Decisions:
         """Take a sample of observations that are not checked."""
         x, wish, action = self.arrays.sample(batch, memory)
-        return Sample(x[:, self.frame.columns], wish, action)
+        return Decisions(x[:, self.frame.columns], wish, action)
 
     def act(self, observations: Any, steps: NDArray[np.int64] | None = None, rng: Rng | None = None) -> Any:
         """Return the actions for a batch of observations, in the form of the action space.
@@ -430,29 +333,6 @@ class Controller(Rules, Policy):
             memories[i] = memory[0]
             known[i] = self.arrays.sample(observations[i : i + 1], memory)[0][0]
         return Moments(known, memories)
-
-    def without_unused_features(self) -> Controller:
-        """Return the controller without the features that no number, lock or other feature uses."""
-        if not self.features:
-            return self
-        compared = self.feature[(self.feature >= 0) & (self.feature < self.dims)]
-        read = self.laws.gain.any(axis=(0, 1)) | self.combinations.any(axis=0)
-        for lock in self.locks:
-            read = read | (np.isfinite(lock.low) | np.isfinite(lock.high))[: self.dims]
-        kept = with_sources({*np.flatnonzero(read), *compared} or {0}, self.features)
-        place = np.zeros(self.width, np.int64)
-        place[kept] = np.arange(len(kept))
-        place[self.dims :] = len(kept) + np.arange(len(self.combinations))
-        numbers = [*kept, *range(self.dims, self.width)]
-        return replace(
-            self,
-            features=tuple(self.features[j] for j in kept),
-            feature=np.where(self.feature >= 0, place[self.feature], -1),
-            combinations=self.combinations[:, kept],
-            laws=Laws(self.laws.gain[:, :, kept], self.laws.offset),
-            hysteresis=tuple(self.hysteresis[j] for j in numbers),
-            locks=tuple(replace(one, low=one.low[numbers], high=one.high[numbers]) for one in self.locks),
-        )
 
     def inputs_of(self, observation: Any, state: tuple[NDArray[Any], ...] | None = None) -> Floats:
         """Return the inputs of rules and laws for one observation; the state stays as it is."""
@@ -542,18 +422,18 @@ class Controller(Rules, Policy):
         low, high = action_range(self.action_space)
         return tuple(np.clip(0.0, low, high).tolist())
 
-    def action_number(self, given: Any) -> int:
+    def action_number(self, action: Any) -> int:
         """Return the number of an action of a list, given by its number or its name."""
         space = self.action_space
         assert isinstance(space, Discrete)
         first = int(space.start)
         names = list(self.actions)
-        if isinstance(given, str) and given in names:
-            return first + names.index(given)
-        if np.size(given) == 1 and (number := np.ravel(given)[0]) in range(first, first + len(names)):
+        if isinstance(action, str) and action in names:
+            return first + names.index(action)
+        if np.size(action) == 1 and (number := np.ravel(action)[0]) in range(first, first + len(names)):
             return int(number)
         known = ", ".join(f"{first + i} ({name})" for i, name in enumerate(names))
-        raise SettingError(f"There is no action {given!r}: there are {known}.")
+        raise SettingError(f"There is no action {action!r}: there are {known}.")
 
     def __repr__(self) -> str:
         size = counted(self.n_leaves, "leaf")
@@ -564,25 +444,3 @@ class Controller(Rules, Policy):
 
     def __str__(self) -> str:
         return text(self)
-
-
-class Playing(Policy):
-    """A controller with the memory of the episodes that it plays."""
-
-    def __init__(self, controller: Controller, memory: Floats) -> None:
-        self.observation_space = controller.observation_space
-        self.action_space = controller.action_space
-        self._controller = controller
-        self._memory = memory
-
-    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        """Return a batch of raw actions."""
-        sample = self._controller.sample(observations, self._memory)
-        self.read = sample.inputs
-        return environment_actions(self.action_space, sample.action)
-
-
-def _place(name: str, names: Sequence[str], what: str) -> int:
-    if name not in names:
-        raise SettingError(f"There is no {what} {name!r}: there is {', '.join(names)}.")
-    return names.index(name)

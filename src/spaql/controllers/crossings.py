@@ -77,7 +77,7 @@ def planes(controller: Controller, thresholds: Sequence[Floats]) -> Planes:
 
 
 def located(
-    found: Crossings,
+    crossings: Crossings,
     point: Floats,
     j: int,
     bounds: tuple[float, float],
@@ -88,7 +88,9 @@ def located(
     Each is the least float on its upper side. `which` returns a row for each observation; boundaries that it
     does not know, and those beyond the bounds, are left out.
     """
-    ends = np.stack([np.nextafter(found.place + sign * found.error, sign * np.inf) for sign in (-1.0, 1.0)])
+    ends = np.stack(
+        [np.nextafter(crossings.place + sign * crossings.error, sign * np.inf) for sign in (-1.0, 1.0)]
+    )
     # Where the observation lies within the error, there may be a boundary on each of its sides.
     up = ends[:, ends[1] > point[j]]
     down = ends[::-1, ends[0] < point[j]]

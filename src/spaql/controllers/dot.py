@@ -1,4 +1,4 @@
-"""Rule trees as Graphviz graphs."""
+"""The rules of a controller as a Graphviz graph."""
 
 from __future__ import annotations
 

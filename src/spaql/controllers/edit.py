@@ -1,4 +1,4 @@
-"""Rule trees changed by hand."""
+"""Controllers changed by hand."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.controllers.controller import VELOCITY, Controller
 from spaql.controllers.laws import Laws
+from spaql.controllers.limits import checked_action
 from spaql.controllers.minimise import tree_of
 from spaql.controllers.mirrored import folded
 from spaql.controllers.nodes import Nodes
@@ -63,8 +63,8 @@ def edited(
     (1.0,)
     """
 
-    def change(one: Controller, number: int) -> Controller:
-        return _edited(one, number, action, offset, gains or {}, lock=lock)
+    def change(half: Controller, number: int) -> Controller:
+        return _edited(half, number, action, offset, gains or {}, lock=lock)
 
     return _on_both_sides(tree, change, leaf)
 
@@ -118,7 +118,7 @@ def moved(tree: Controller, rule: int, threshold: float) -> Controller:
     True
     """
     _refuse_below_the_side(tree, rule, threshold)
-    return _on_both_sides(tree, lambda one, number: _moved(one, number, threshold), rule)
+    return _on_both_sides(tree, lambda half, number: _moved(half, number, threshold), rule)
 
 
 def _refuse_below_the_side(tree: Controller, rule: int, threshold: float) -> None:
@@ -162,20 +162,20 @@ def _moved(tree: Controller, rule: int, threshold: float) -> Controller:
 def _with_threshold(tree: Controller, way: Sequence[tuple[int, bool]], threshold: float) -> Controller:
     """Return a tree with another threshold at the end of a path."""
     nodes = Nodes()
-    made = [0] * tree.n_nodes
+    rebuilt = [0] * tree.n_nodes
     left = tree.left.tolist()
     right = tree.right.tolist()
     rules = list(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True))
     for i in range(tree.n_nodes - 1, -1, -1):
         if rules[i][0] < 0:
-            made[i] = nodes.leaf(int(tree.leaf[i]))
+            rebuilt[i] = nodes.leaf(int(tree.leaf[i]))
         else:
-            made[i] = nodes.rule(*rules[i], made[left[i]], made[right[i]])
+            rebuilt[i] = nodes.rule(*rules[i], rebuilt[left[i]], rebuilt[right[i]])
     *before, (node, _) = way
-    root = nodes.rule(rules[node][0], threshold, made[left[node]], made[right[node]])
+    root = nodes.rule(rules[node][0], threshold, rebuilt[left[node]], rebuilt[right[node]])
     # A shared subtree stays unchanged elsewhere: only the path to this rule is rebuilt.
     for i, lower in reversed(before):
-        root = nodes.rule(*rules[i], *((root, made[right[i]]) if lower else (made[left[i]], root)))
+        root = nodes.rule(*rules[i], *((root, rebuilt[right[i]]) if lower else (rebuilt[left[i]], root)))
     return tree_of(nodes, root, tree)
 
 
@@ -199,12 +199,12 @@ def _room(tree: Controller, node: int, low: float, high: float) -> tuple[float, 
     old = float(tree.threshold[node])
     for child, lower in ((int(tree.left[node]), True), (int(tree.right[node]), False)):
         waiting = [child]
-        seen = set()
+        visited = set()
         while waiting:
             i = waiting.pop()
-            if i in seen or tree.feature[i] < 0:
+            if i in visited or tree.feature[i] < 0:
                 continue
-            seen.add(i)
+            visited.add(i)
             waiting += [int(tree.left[i]), int(tree.right[i])]
             cut = float(tree.threshold[i])
             if tree.feature[i] == j and lower and cut < old:
@@ -215,7 +215,7 @@ def _room(tree: Controller, node: int, low: float, high: float) -> tuple[float, 
 
 
 def _refuse_locked(tree: Controller, low: Floats, high: Floats, what: str) -> None:
-    if any(np.all(np.maximum(low, one.low) < np.minimum(high, one.high)) for one in tree.locks):
+    if any(np.all(np.maximum(low, lock.low) < np.minimum(high, lock.high)) for lock in tree.locks):
         raise SettingError(f"{what} is locked, or a part of it is: begin with a tree in which it is not.")
 
 
@@ -230,8 +230,8 @@ def locked(tree: Controller, leaf: int) -> Controller:
         The number of the leaf, as in `text(tree, numbered=True)`.
     """
 
-    def change(one: Controller, number: int) -> Controller:
-        return dataclasses.replace(one, locks=(*one.locks, Lock(*_box(one, number))))
+    def change(half: Controller, number: int) -> Controller:
+        return dataclasses.replace(half, locks=(*half.locks, Lock(*_box(half, number))))
 
     return _on_both_sides(tree, change, leaf)
 
@@ -304,21 +304,9 @@ def _box(tree: Controller, leaf: int) -> tuple[Floats, Floats, int]:
 
 def _with_row(tree: Controller, action: int | str | Sequence[float]) -> tuple[Laws, int]:
     """Return the table of laws with an action in it, and its row."""
-    space = tree.action_space
-    if isinstance(space, Discrete):
-        return _last(tree, tree.laws.with_actions([tree.action_number(action)], space))
-    value = np.asarray(action, np.float64).ravel() if not isinstance(action, str) else np.empty(0)
-    low = space.low.ravel()
-    high = space.high.ravel()
-    fits = value.shape == (len(tree.actions),) and np.isfinite(value).all()
-    # Bounds have the space's own type, and the given numbers are rounded to it.
-    if not fits or np.any(value.astype(space.dtype) < low) or np.any(value.astype(space.dtype) > high):
-        ends = zip(tree.actions, low.tolist(), high.tolist(), strict=True)
-        raise SettingError(
-            "An action is one finite number for each of: "
-            f"{', '.join(f'{name} from {a:g} to {b:g}' for name, a, b in ends)}."
-        )
-    return _last(tree, tree.laws.with_actions(value[np.newaxis], space))
+    value = checked_action(tree, action, "The action of a leaf")
+    actions = [int(value[0])] if tree.discrete else [value]
+    return _last(tree, tree.laws.with_actions(actions, tree.action_space))
 
 
 def _with_law(
@@ -338,8 +326,8 @@ def _with_law(
     if tree.discrete:
         new_gain[new_offset == -np.inf] = 0.0  # as of all actions that are never taken
     for names, value in gains.items():
-        acted, seen = (_acted(tree, names[0]), names[1]) if isinstance(names, tuple) else (_only(tree), names)
-        new_gain[acted, find_observation(seen, tree.inputs)] = value
+        acted, read = (_acted(tree, names[0]), names[1]) if isinstance(names, tuple) else (_only(tree), names)
+        new_gain[acted, find_observation(read, tree.inputs)] = value
     if tree.discrete:
         _check_scores(tree, new_offset, new_gain)
     elif not (np.isfinite(new_offset).all() and np.isfinite(new_gain).all()):

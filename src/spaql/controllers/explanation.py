@@ -19,6 +19,7 @@ from spaql.controllers.text import leaf_text
 from spaql.controllers.wording import number_text, values_text
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.kernels.controller import LEAF, LEFT, PARENT, RIGHT
+from spaql.spaces import space_bounds
 
 if TYPE_CHECKING:
     from spaql.controllers.controller import Controller
@@ -36,7 +37,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExplainedAction:
     """The action for one observation."""
 
     action: str
@@ -152,7 +153,7 @@ def explain_cell(
     space: Box | Discrete,
     which: Callable[[Floats], NDArray[Any]],
     play: Callable[[Floats], NDArray[Any]],
-    do: Callable[[Floats], Outcome],
+    do: Callable[[Floats], ExplainedAction],
     candidates: tuple[Candidate, ...] = (),
     *,
     crossings: Callable[[int], Crossings] | None = None,
@@ -187,8 +188,9 @@ def explain_cell(
     names = list(named)
     law, played = (of(point[np.newaxis]) for of in (which, play))
     changes = []
+    low, high = (ends.tolist() for ends in space_bounds(space))
     for j, row in enumerate(cuts):
-        bounds = _low(space, j), _high(space, j)
+        bounds = low[j], high[j]
         inside = row[(row > bounds[0]) & (row <= bounds[1])]
         if crossings is not None:
             inside = np.union1d(inside, located(crossings(j), point, j, bounds, which))
@@ -218,7 +220,7 @@ def explain_cell(
         leaf=leaf,
         conditions=because,
         candidates=candidates,
-        changes=tuple(change for *_, change in sorted(changes, key=lambda one: one[:2])),
+        changes=tuple(change for *_, change in sorted(changes, key=lambda entry: entry[:2])),
         listed=listed,
     )
 
@@ -226,21 +228,12 @@ def explain_cell(
 def _outside(named: dict[str, float], space: Box | Discrete) -> tuple[str, ...]:
     """Return a text for each number outside its space; one that float32 rounds to a bound is inside."""
     texts = []
-    for j, (name, x) in enumerate(named.items()):
-        low = _low(space, j)
-        high = _high(space, j)
+    bounds = (ends.tolist() for ends in space_bounds(space))
+    for (name, x), low, high in zip(named.items(), *bounds, strict=True):
         if not low <= np.float32(x) <= high:
             ends = f"{number_text(low, DIGITS)} to {number_text(high, DIGITS)}"
             texts.append(f"{name} is never {number_text(x, DIGITS)}: its range is {ends}")
     return tuple(texts)
-
-
-def _low(space: Box | Discrete, j: int) -> float:
-    return float(space.low.ravel()[j]) if isinstance(space, Box) else float(space.start)
-
-
-def _high(space: Box | Discrete, j: int) -> float:
-    return float(space.high.ravel()[j]) if isinstance(space, Box) else float(space.start + space.n - 1)
 
 
 def explained(controller: Controller, inputs: Any, memory: Floats) -> Explanation:
@@ -265,8 +258,8 @@ def explained(controller: Controller, inputs: Any, memory: Floats) -> Explanatio
     oblique = planes(controller, thresholds[controller.dims :])
 
     def rows(batch: Floats) -> NDArray[np.int64]:
-        found = controller.find(batch)
-        return found if kept is None else np.where(kept.holds(controller.numbers(batch)), kept.row, found)
+        laws = controller.find(batch)
+        return laws if kept is None else np.where(kept.holds(controller.numbers(batch)), kept.row, laws)
 
     def play(batch: Floats) -> NDArray[Any]:
         return controller.decide(batch, memory)
@@ -274,14 +267,14 @@ def explained(controller: Controller, inputs: Any, memory: Floats) -> Explanatio
     def law(batch: Floats) -> NDArray[Any]:
         return play(batch) if controller.discrete else controller.same_laws[rows(batch)][:, np.newaxis]
 
-    def outcome(point: Floats) -> Outcome:
+    def outcome(point: Floats) -> ExplainedAction:
         row = int(rows(point[np.newaxis])[0])
         text = "" if controller.laws.constant[row] else leaf_text(controller, row, DIGITS)
         done = tuple(play(point[np.newaxis])[0].tolist())
         if not controller.discrete:
-            return Outcome(values_text(controller.actions, done, DIGITS), done, text)
+            return ExplainedAction(values_text(controller.actions, done, DIGITS), done, text)
         place = int(done[0]) - controller.frame.first
-        return Outcome(controller.actions[place], (int(done[0]),), text)
+        return ExplainedAction(controller.actions[place], (int(done[0]),), text)
 
     return explain_cell(
         point,

@@ -92,13 +92,13 @@ def feature_table(
     used = LAST + 2 * len(actions)
     table = FeatureTable(np.zeros((n, 5), np.int64), np.zeros((n, 3)))
     for i, feature in enumerate(features):
-        found = _sources(feature, features[:i], observations, actions)
+        sources = _sources(feature, features[:i], observations, actions)
         table.places[i, KIND] = feature.kind
-        table.places[i, FIRST : FIRST + len(found)] = found
+        table.places[i, FIRST : FIRST + len(sources)] = sources
         table.places[i, [SAMPLES, SLOT]] = getattr(feature, "samples", 0), used
         numbers = feature.numbers(sample_time)
         if isinstance(feature, LastAction):
-            numbers[PARAMETER] = start[found[0]]
+            numbers[PARAMETER] = start[sources[0]]
         for column, number in numbers.items():
             table.numbers[i, column] = number
         used += feature.memory()
@@ -118,11 +118,11 @@ def feature_names(
     """
     names: list[str] = []
     for i, feature in enumerate(features):
-        found = _sources(feature, features[:i], observations, actions)
+        sources = _sources(feature, features[:i], observations, actions)
         if isinstance(feature, LastAction | SinceChange):
-            units = [split_unit(actions[found[0]])[1]]
+            units = [split_unit(actions[sources[0]])[1]]
         else:
-            units = [split_unit(names[j] if j >= 0 else observations[-1 - j])[1] for j in found]
+            units = [split_unit(names[j] if j >= 0 else observations[-1 - j])[1] for j in sources]
         unit = feature.unit or feature.default_unit(*units)
         names.append(f"{feature.name} [{unit}]" if unit else feature.name)
     given_names("features", names, len(names))
@@ -153,20 +153,20 @@ def with_sources(used: Iterable[int], features: Sequence[Feature]) -> list[int]:
 
 def feature_to(feature: Feature) -> dict[str, Any]:
     """Return a feature as plain data, for files."""
-    kind = next(name for name, made in FEATURES.items() if type(feature) is made)
+    kind = next(name for name, feature_class in FEATURES.items() if type(feature) is feature_class)
     return {"kind": kind, **dataclasses.asdict(feature)}
 
 
 def feature_from(data: Any) -> Feature:
     """Return the feature of plain data; raises for anything else."""
-    given = dict(data)
-    made = FEATURES.get(given.pop("kind"))
-    if made is None:
+    fields = dict(data)
+    feature_class = FEATURES.get(fields.pop("kind"))
+    if feature_class is None:
         raise SettingError(f"There is no feature of the kind {data['kind']!r}: it is of a later version.")
-    for field in dataclasses.fields(made):
-        if field.type == "str" and field.name in given and not isinstance(given[field.name], str):
-            raise SettingError(f"{field.name} of a feature is {given[field.name]!r}, and must be a text.")
-    return made(**given)
+    for field in dataclasses.fields(feature_class):
+        if field.type == "str" and field.name in fields and not isinstance(fields[field.name], str):
+            raise SettingError(f"{field.name} of a feature is {fields[field.name]!r}, and must be a text.")
+    return feature_class(**fields)
 
 
 def _sources(
@@ -178,7 +178,7 @@ def _sources(
     places = []
     for field in feature.sources:
         name = getattr(feature, field)
-        known = [one.name for one in before]
+        known = [earlier.name for earlier in before]
         if name in known and not isinstance(feature, Observed):
             places.append(known.index(name))
         else:
@@ -190,10 +190,10 @@ def _sources(
 
 
 def _find(feature: Feature, name: str, names: Sequence[str], what: str) -> int:
-    found = [i for i, one in enumerate(names) if name in (one, split_unit(one)[0])]
-    if len(found) != 1:
+    places = [i for i, known in enumerate(names) if name in (known, split_unit(known)[0])]
+    if len(places) != 1:
         listed = ", ".join(names)
         raise SettingError(
             f"The feature {feature.name!r} uses {name!r}, which is no {what}: there is {listed}."
         )
-    return found[0]
+    return places[0]

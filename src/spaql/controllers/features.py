@@ -31,6 +31,11 @@ class Feature:
     kind: ClassVar[int]
     sources: ClassVar[tuple[str, ...]] = ("of",)
     """The fields that name a number of the observation, or an earlier feature."""
+    remembered: ClassVar[int] = 0
+    """How many numbers it remembers from sample to sample, unless it has a number of `samples`."""
+    text: ClassVar[str]
+    """How it is computed: what follows its name, with {0} and {1} for its sources, {dt} for the sample time,
+    {share} for the share of a new value in its low-pass, {ago} for its number of samples, and its fields."""
 
     def __post_init__(self) -> None:
         given_names("A feature", [self.name], 1)
@@ -41,7 +46,7 @@ class Feature:
 
     def memory(self) -> int:
         """Return how many numbers it remembers from sample to sample."""
-        return 0
+        return getattr(self, "samples", self.remembered)
 
     def numbers(self, sample_time: float) -> dict[int, float]:
         """Return its numbers in a `FeatureTable`, by column."""
@@ -53,7 +58,9 @@ class Feature:
 
     def formula(self, sources: Sequence[str], sample_time: float) -> str:
         """Return how it is computed, from the names of its sources: what follows its name."""
-        raise NotImplementedError
+        share = _share(getattr(self, "time_constant", 0.0), sample_time)
+        ago = _ago(getattr(self, "samples", 1))
+        return self.text.format(*sources, dt=sample_time, share=share, ago=ago, **vars(self))
 
 
 @dataclass(frozen=True)
@@ -62,14 +69,11 @@ class Observed(Feature):
 
     of: str = ""
     kind = kernels.OBSERVED
+    text = "= {0}"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", self.of or self.name)
         super().__post_init__()
-
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        return f"= {sources[0]}"
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,7 @@ class Error(Feature):
     output: str
     kind = kernels.ERROR
     sources = ("setpoint", "output")
-
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        return f"= {sources[0]} - {sources[1]}"
+    text = "= {0} - {1}"
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,7 @@ class AngleError(Error):
     """
 
     kind = kernels.ANGLE_ERROR
-
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        return f"= {sources[0]} - {sources[1]}, less a turn above pi, plus a turn below -pi"
+    text = "= {0} - {1}, less a turn above pi, plus a turn below -pi"
 
 
 @dataclass(frozen=True)
@@ -113,6 +111,11 @@ class Integral(Feature):
     start: float = 0.0
     """Its value at a reset."""
     kind = kernels.INTEGRAL
+    remembered = 1
+    text = (
+        "+= {dt:g} s * {0}, from {start:g}, within -{limit:g} and {limit:g}; waits while it would push a "
+        "limited action further"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,10 +123,6 @@ class Integral(Feature):
         object.__setattr__(self, "limit", limit)
         start = real_number(f"start of {self.name}", self.start, least=-limit, most=limit)
         object.__setattr__(self, "start", start)
-
-    def memory(self) -> int:
-        """Return how many numbers it remembers from sample to sample."""
-        return 1
 
     def numbers(self, sample_time: float) -> dict[int, float]:
         """Return its numbers in a `FeatureTable`, by column."""
@@ -133,13 +132,6 @@ class Integral(Feature):
         """Return the unit that follows from those of its sources."""
         return _product(units[0], "s")
 
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        return (
-            f"+= {sample_time:g} s * {sources[0]}, from {self.start:g}, within -{self.limit:g} and "
-            f"{self.limit:g}; waits while it would push a limited action further"
-        )
-
 
 @dataclass(frozen=True)
 class Difference(Feature):
@@ -147,14 +139,8 @@ class Difference(Feature):
 
     of: str
     kind = kernels.DIFFERENCE
-
-    def memory(self) -> int:
-        """Return how many numbers it remembers from sample to sample."""
-        return 1
-
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        return f"= {sources[0]} - {sources[0]} a sample before; 0 at the first sample"
+    remembered = 1
+    text = "= {0} - {0} a sample before; 0 at the first sample"
 
 
 @dataclass(frozen=True)
@@ -165,14 +151,15 @@ class FilteredDerivative(Feature):
     time_constant: float
     """Of the low-pass, in seconds; 0 for none."""
     kind = kernels.DERIVATIVE
+    remembered = 2
+    text = (
+        "+= {share:.4g} * (({0} - {0} a sample before) / {dt:g} s - {name}), from 0: a derivative filtered "
+        "with {time_constant:g} s"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_time_constant(self)
-
-    def memory(self) -> int:
-        """Return how many numbers it remembers from sample to sample."""
-        return 2
 
     def numbers(self, sample_time: float) -> dict[int, float]:
         """Return its numbers in a `FeatureTable`, by column."""
@@ -182,14 +169,6 @@ class FilteredDerivative(Feature):
         """Return the unit that follows from those of its sources."""
         return f"{units[0] or '1'}/s"
 
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        share = _share(self.time_constant, sample_time)
-        return (
-            f"+= {share:.4g} * (({sources[0]} - {sources[0]} a sample before) / {sample_time:g} s - "
-            f"{self.name}), from 0: a derivative filtered with {self.time_constant:g} s"
-        )
-
 
 @dataclass(frozen=True)
 class Lag(Feature):
@@ -198,18 +177,11 @@ class Lag(Feature):
     of: str
     samples: int = 1
     kind = kernels.LAG
+    text = "= {0} {ago}; before the first sample, its first value"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_samples(self)
-
-    def memory(self) -> int:
-        """Return how many numbers it remembers from sample to sample."""
-        return self.samples
-
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        return f"= {sources[0]} {_ago(self.samples)}; before the first sample, its first value"
 
 
 @dataclass(frozen=True)
@@ -220,26 +192,16 @@ class LowPass(Feature):
     time_constant: float
     """In seconds."""
     kind = kernels.LOW_PASS
+    remembered = 1
+    text = "+= {share:.4g} * ({0} - {name}), from the first value of {0}: a low-pass of {time_constant:g} s"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_time_constant(self)
 
-    def memory(self) -> int:
-        """Return how many numbers it remembers from sample to sample."""
-        return 1
-
     def numbers(self, sample_time: float) -> dict[int, float]:
         """Return its numbers in a `FeatureTable`, by column."""
         return {PARAMETER: _share(self.time_constant, sample_time)}
-
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        share = _share(self.time_constant, sample_time)
-        return (
-            f"+= {share:.4g} * ({sources[0]} - {self.name}), from the first value of {sources[0]}: a "
-            f"low-pass of {self.time_constant:g} s"
-        )
 
 
 @dataclass(frozen=True)
@@ -258,10 +220,6 @@ class LastAction(Feature):
         super().__post_init__()
         _check_samples(self)
 
-    def memory(self) -> int:
-        """Return how many numbers it remembers from sample to sample."""
-        return self.samples
-
     def formula(self, sources: Sequence[str], sample_time: float) -> str:
         """Return how it is computed."""
         counts = ", counted from 0" if self.of == "action" else ""
@@ -277,14 +235,12 @@ class SinceChange(Feature):
     limit: float
     """The longest time that is told apart, in seconds."""
     kind = kernels.SINCE_CHANGE
+    remembered = 1
+    text = "= seconds since {0} changed, at most {limit:g}; that before the first sample"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "limit", real_number(f"limit of {self.name}", self.limit, above=0))
-
-    def memory(self) -> int:
-        """Return how many numbers it remembers from sample to sample."""
-        return 1
 
     def numbers(self, sample_time: float) -> dict[int, float]:
         """Return its numbers in a `FeatureTable`, by column."""
@@ -293,10 +249,6 @@ class SinceChange(Feature):
     def default_unit(self, *units: str) -> str:
         """Return the unit that follows from those of its sources."""
         return "s"
-
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        return f"= seconds since {sources[0]} changed, at most {self.limit:g}; that before the first sample"
 
 
 @dataclass(frozen=True)
@@ -307,14 +259,11 @@ class Product(Feature):
     by: str
     kind = kernels.PRODUCT
     sources = ("of", "by")
+    text = "= {0} * {1}"
 
     def default_unit(self, *units: str) -> str:
         """Return the unit that follows from those of its sources."""
         return _product(*units)
-
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        return f"= {sources[0]} * {sources[1]}"
 
 
 @dataclass(frozen=True)
@@ -323,14 +272,11 @@ class Square(Feature):
 
     of: str
     kind = kernels.SQUARE
+    text = "= {0} * {0}"
 
     def default_unit(self, *units: str) -> str:
         """Return the unit that follows from those of its sources."""
         return f"({units[0]})^2" if units[0] else ""
-
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        return f"= {sources[0]} * {sources[0]}"
 
 
 @dataclass(frozen=True)
@@ -341,14 +287,11 @@ class Angle(Feature):
     cosine: str
     kind = kernels.ANGLE
     sources = ("sine", "cosine")
+    text = "= atan2({0}, {1})"
 
     def default_unit(self, *units: str) -> str:
         """Return the unit that follows from those of its sources."""
         return "rad"
-
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        return f"= atan2({sources[0]}, {sources[1]})"
 
 
 FEATURES: dict[str, type[Feature]] = {

@@ -129,12 +129,12 @@ def controller_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
     """Return the described controller; raises `ArchiveError` if the description is invalid."""
     with reading("controller"):
         actions = space_from(data["action_space"])
-        seen = space_from(data["observation_space"])
+        observed = space_from(data["observation_space"])
         within = None if data["within"] is None else space_from(data["within"])
         if within is not None and not isinstance(within, Box):
             raise ArchiveError("The file bounds a controller by something else than a Box.")
         names: dict[str, Any] = {name: stored_names(name, data[name]) for name in ("observations", "actions")}
-        dims = int(np.prod(seen.shape or (1,)))
+        dims = int(np.prod(observed.shape or (1,)))
         if (len(names["observations"]), len(names["actions"])) != (dims, count_actions(actions)):
             raise ArchiveError("The file does not name the observations and actions of its controller.")
         features = features_from(data["features"])
@@ -148,7 +148,7 @@ def controller_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
         return Controller(
             **nodes_from(arrays),
             laws=Laws(gain, offset),
-            observation_space=seen,
+            observation_space=observed,
             action_space=actions,
             **names,
             features=features,

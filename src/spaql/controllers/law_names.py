@@ -43,12 +43,14 @@ def _law_name(controller: Controller, row: int, k: int) -> str | None:
     """Return the name of a law, or None if it has none."""
     laws = controller.laws
     features = controller.features
-    gain = {one.name: float(w) for one, w in zip(features, laws.gain[row, k], strict=True) if w != 0.0}
-    used = [one for one in features if one.name in gain]
-    errors = {_error_of(one, features) for one in used} - {None}
+    gain = {
+        feature.name: float(w) for feature, w in zip(features, laws.gain[row, k], strict=True) if w != 0.0
+    }
+    used = [feature for feature in features if feature.name in gain]
+    errors = {_error_of(feature, features) for feature in used} - {None}
     if len(errors) != 1:
         return None
-    error = next(one for one in features if one.name in errors)
+    error = next(feature for feature in features if feature.name in errors)
     assert isinstance(error, Error)
     kp, ki, kd, tf, weight, rest = _parts(controller, used, gain, error)
     if (kp == 0.0 and kd == 0.0 and ki == 0.0) or (weight and not kp):
@@ -66,10 +68,10 @@ def _law_name(controller: Controller, row: int, k: int) -> str | None:
     name = f"a{'n' if label[0] == 'I' else ''} {label} controller, {', '.join(numbers)}"
     offset = float(laws.offset[row, k])
     if rest or offset:
-        place = {one.name: j for j, one in enumerate(features)}
+        place = {feature.name: j for j, feature in enumerate(features)}
         weights = laws.gain[row, k].copy()
-        weights[[place[one.name] for one in used if one.name not in rest]] = 0.0
-        name += f", plus {sum_text(weights, [one.name for one in features], 3, offset)}"
+        weights[[place[feature.name] for feature in used if feature.name not in rest]] = 0.0
+        name += f", plus {sum_text(weights, [feature.name for feature in features], 3, offset)}"
     return name + (" (velocity form)" if controller.form == "velocity" else "")
 
 
@@ -78,10 +80,10 @@ def _error_of(feature: Feature, features: tuple[Feature, ...]) -> str | None:
     if isinstance(feature, Error):
         return feature.name
     if isinstance(feature, Integral | Difference | FilteredDerivative):
-        source = next((one for one in features if one.name == feature.of), None)
+        source = next((other for other in features if other.name == feature.of), None)
         if source is not None:
             return _error_of(source, features)
-        errors = [one.name for one in features if isinstance(one, Error) and one.output == feature.of]
+        errors = [other.name for other in features if isinstance(other, Error) and other.output == feature.of]
         return errors[0] if len(errors) == 1 else None
     return None
 
@@ -99,31 +101,35 @@ def _parts(
     error = of.name
     velocity = controller.form == "velocity"
     step = controller.sample_time or 1.0
-    differences = [one for one in controller.features if isinstance(one, Difference)]
-    changes = {one.name for one in differences if one.of == error}
-    measured = {one.name for one in differences if one.of == of.output}
+    differences = [feature for feature in controller.features if isinstance(feature, Difference)]
+    changes = {feature.name for feature in differences if feature.of == error}
+    measured = {feature.name for feature in differences if feature.of == of.output}
     weighted = isinstance(gain.get(error if not velocity else next(iter(changes), "")), float)
-    for one in used:
-        number = gain[one.name]
-        alone = kd == 0.0 or tf == getattr(one, "time_constant", 0.0)  # of a derivative: no other filter
-        if one.name == error:
+    for feature in used:
+        number = gain[feature.name]
+        alone = kd == 0.0 or tf == getattr(feature, "time_constant", 0.0)  # of a derivative: no other filter
+        if feature.name == error:
             kp, ki = (kp, ki + number / step) if velocity else (kp + number, ki)
-        elif one.name in changes and (velocity or alone):
+        elif feature.name in changes and (velocity or alone):
             kp, kd = (kp + number, kd) if velocity else (kp, kd + number * step)
-        elif velocity and isinstance(one, Difference) and one.of in changes:
+        elif velocity and isinstance(feature, Difference) and feature.of in changes:
             kd += number * step
-        elif not velocity and isinstance(one, Integral) and one.of == error:
+        elif not velocity and isinstance(feature, Integral) and feature.of == error:
             ki += number
-        elif not velocity and alone and isinstance(one, FilteredDerivative) and one.of == error:
+        elif not velocity and alone and isinstance(feature, FilteredDerivative) and feature.of == error:
             kd = kd + number
-            tf = one.time_constant
-        elif not velocity and alone and isinstance(one, FilteredDerivative) and one.of == of.output:
+            tf = feature.time_constant
+        elif not velocity and alone and isinstance(feature, FilteredDerivative) and feature.of == of.output:
             kd = kd - number
-            tf = one.time_constant
-        elif velocity and isinstance(one, Difference) and one.of in measured:
+            tf = feature.time_constant
+        elif velocity and isinstance(feature, Difference) and feature.of in measured:
             kd -= number * step
-        elif weighted and isinstance(one, Difference if velocity else Observed) and one.of == of.setpoint:
+        elif (
+            weighted
+            and isinstance(feature, Difference if velocity else Observed)
+            and feature.of == of.setpoint
+        ):
             weight += number
         else:
-            rest.append(one.name)
+            rest.append(feature.name)
     return kp, ki, kd, tf, weight, rest

@@ -155,10 +155,10 @@ def affine(offset: Floats, gain: Floats, inputs: Floats) -> Floats:
     return total
 
 
-def laws_of(actions: Box | Discrete, given: NDArray[Any], inputs: int) -> tuple[Laws, Ints]:
+def laws_of(actions: Box | Discrete, values_of_rows: NDArray[Any], inputs: int) -> tuple[Laws, Ints]:
     """Return the different actions among those given as laws, and the law of each of them."""
     if isinstance(actions, Discrete):
-        values, rows = np.unique(given.astype(np.int64), return_inverse=True)
+        values, rows = np.unique(values_of_rows.astype(np.int64), return_inverse=True)
     else:
-        values, rows = np.unique(given.astype(np.float64), axis=0, return_inverse=True)
+        values, rows = np.unique(values_of_rows.astype(np.float64), axis=0, return_inverse=True)
     return Laws.of_actions(values, actions, inputs), rows.ravel()

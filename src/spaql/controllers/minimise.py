@@ -17,9 +17,10 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.controllers.cells import Cells, Ints, compressed, merged, tree_cells
+from spaql.controllers.cells import Ints, LabelledBoxes, compressed, merged, tree_cells
 from spaql.controllers.controller import Controller
 from spaql.controllers.nodes import Nodes
+from spaql.errors import SettingError
 from spaql.kernels.trees.optimal_tree import best_cut, fewest_leaves, smallest_tree
 
 EFFORT = 100_000_000
@@ -40,7 +41,8 @@ def minimised(tree: Controller, within: Box | None = None, effort: int = EFFORT)
     tree
         The tree. It is returned unchanged if nothing smaller is found.
     within
-        Bounds of the observations that matter; beyond them, any action is allowed.
+        Bounds of the observations that matter; beyond them, any action is allowed. The result holds within
+        both these bounds and those of the tree.
     effort
         Number of cuts to examine in the search for the smallest tree; if it needs more, a good tree is found
         instead. The result's `smallest` is True if it is proven to be the smallest. That is not proven for
@@ -50,12 +52,27 @@ def minimised(tree: Controller, within: Box | None = None, effort: int = EFFORT)
     """
     if any(tree.hysteresis):
         return tree
-    cells = tree_cells(tree, within)
+    bounds = None if within is None else _narrower(tree.within, within)
+    cells = tree_cells(tree, bounds)
     cells = dataclasses.replace(cells, label=tree.same_laws[cells.label])  # rows may be equal
     small, proven = small_tree(tree, cells, effort)
-    found = tree if small.n_leaves > tree.n_leaves else small
-    proven = proven and (found.n_leaves == 1 or _independent(found))
-    return dataclasses.replace(found, smallest=proven, within=within or tree.within)
+    result = tree if small.n_leaves > tree.n_leaves else small
+    proven = proven and (result.n_leaves == 1 or _independent(result))
+    return dataclasses.replace(result, smallest=proven, within=bounds or tree.within)
+
+
+def _narrower(held: Box | None, asked: Box) -> Box:
+    """Return the bounds that two bounds have in common."""
+    if held is None or held.shape != asked.shape:  # which `tree_cells` refuses
+        return asked
+    for inner, outer in ((asked, held), (held, asked)):
+        if np.all(outer.low <= inner.low) and np.all(inner.high <= outer.high):
+            return inner
+    low = np.maximum(held.low.astype(np.float64), asked.low)
+    high = np.minimum(held.high.astype(np.float64), asked.high)
+    if np.any(low > high):
+        raise SettingError("The tree holds within other bounds only, which these do not meet.")
+    return Box(low, high, dtype=np.float64)
 
 
 def _independent(tree: Controller) -> bool:
@@ -65,7 +82,7 @@ def _independent(tree: Controller) -> bool:
     return not tree.discrete or bool(tree.laws.constant[tree.leaf[tree.feature < 0]].all())
 
 
-def small_tree(like: Controller, cells: Cells, effort: int = EFFORT) -> tuple[Controller, bool]:
+def small_tree(like: Controller, cells: LabelledBoxes, effort: int = EFFORT) -> tuple[Controller, bool]:
     """Return a small tree for boxes whose labels are laws of another tree."""
     nodes = Nodes()
     root, proven = _grow(nodes, cells, effort)
@@ -78,7 +95,7 @@ def tree_of(nodes: Nodes, root: int, like: Controller) -> Controller:
     return dataclasses.replace(like, smallest=False, **arrays)
 
 
-def _grow(nodes: Nodes, cells: Cells, effort: float) -> tuple[int, bool]:
+def _grow(nodes: Nodes, cells: LabelledBoxes, effort: float) -> tuple[int, bool]:
     """Grow the tree of a region; return it, and whether it is the smallest."""
     cells = compressed(merged(cells))
     if (cells.label == cells.label[0]).all():
@@ -95,7 +112,7 @@ def _grow(nodes: Nodes, cells: Cells, effort: float) -> tuple[int, bool]:
     return nodes.rule(int(j), float(cells.thresholds[j][place - 1]), left, right), False
 
 
-def _grow_smallest(nodes: Nodes, cells: Cells) -> int:
+def _grow_smallest(nodes: Nodes, cells: LabelledBoxes) -> int:
     shape = cells.shape
     table = fewest_leaves(cells.low, cells.high, cells.label, shape)
     rows = np.arange(cells.label.max() + 1)
@@ -107,14 +124,14 @@ def add_nodes(
 ) -> int:
     """Add a tree in the form that the kernels return; `rows` are the leaves of its labels."""
     feature, cut, left, right = arrays
-    made: list[int] = [0] * len(feature)
+    numbers: list[int] = [0] * len(feature)
     for i in range(len(feature) - 1, -1, -1):
         j = int(feature[i])
         if j < 0:
-            made[i] = nodes.leaf(int(rows[cut[i]]))
+            numbers[i] = nodes.leaf(int(rows[cut[i]]))
         else:
-            made[i] = nodes.rule(j, float(thresholds[j][cut[i] - 1]), made[left[i]], made[right[i]])
-    return made[0]
+            numbers[i] = nodes.rule(j, float(thresholds[j][cut[i] - 1]), numbers[left[i]], numbers[right[i]])
+    return numbers[0]
 
 
 def work(shape: Ints) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Rule trees that are mirror images of themselves, written for one half."""
+"""Controllers that are mirror images of themselves, written for one half."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _pairs(
 
     The weights of sums below and above are added to `sums`. Returns None if the rules differ.
     """
-    found: set[tuple[int, int]] = set()
+    leaves: set[tuple[int, int]] = set()
     waiting = [(int(tree.left[0]), int(tree.right[0]))]
     while waiting:
         below, above = waiting.pop()
@@ -216,7 +216,7 @@ def _pairs(
         if (j < 0) != (i < 0):
             return None
         if j < 0:
-            found.add((int(tree.leaf[below]), int(tree.leaf[above])))
+            leaves.add((int(tree.leaf[below]), int(tree.leaf[above])))
             continue
         t = tree.threshold[above]
         u = tree.threshold[below]
@@ -234,13 +234,14 @@ def _pairs(
         if u == t:
             sign = 1
         elif u == np.nextafter(-t, np.inf):
-            sign, first, second = -1, second, first
+            sign = -1
+            first, second = second, first
         else:
             return None
         if images.setdefault(j, (i, sign)) != (i, sign):
             return None
         waiting += [(first, int(tree.left[above])), (second, int(tree.right[above]))]
-    return found
+    return leaves
 
 
 def _exchanged(places: NDArray[np.int64]) -> dict[int, int] | None:
@@ -292,8 +293,8 @@ def _fold(
     half = replace(_half(tree), locks=tuple(upper))
     fold = Fold(half, side, negated, swapped, exchanged, signs, images, actions)
     locked = {(*lock.low, *lock.high) for lock in tree.locks}
-    found = {(*one.low, *one.high) for lock in upper for one in (lock, fold.image(lock))}
-    return fold if locked == found else None
+    mirrored = {(*box.low, *box.high) for lock in upper for box in (lock, fold.image(lock))}
+    return fold if locked == mirrored else None
 
 
 def _half(tree: Controller) -> Controller:

@@ -13,8 +13,8 @@ from spaql.controllers.arrays import partition_arrays
 from spaql.controllers.explanation import (
     DIGITS,
     Candidate,
+    ExplainedAction,
     Explanation,
-    Outcome,
     conditions,
     explain_cell,
     observed,
@@ -120,9 +120,9 @@ class PartitionPolicy(Policy):
             look_up(tuple(self.flat), np.full(len(batch), tree), batch, leaves)
             return self._standing[leaves]
 
-        def do(point: NDArray[np.float64]) -> Outcome:
+        def do(point: NDArray[np.float64]) -> ExplainedAction:
             value = tuple(actions(point[np.newaxis])[0].tolist())
-            return Outcome(self._ranges_text([(x,) for x in value]), value)
+            return ExplainedAction(self._ranges_text([(x,) for x in value]), value)
 
         low, high, cell, cuts = self._way_to(point, tree)
         return explain_cell(
@@ -158,11 +158,11 @@ class PartitionPolicy(Policy):
 
     def _candidates(self, point: NDArray[np.float64], tree: int) -> tuple[Candidate, ...]:
         """Return the actions of each relevant ball, best first; of equal Q, the highest action is played."""
-        found = self.partition.relevant(self.states.standardise(point).tolist(), tree)
+        relevant = self.partition.relevant(self.states.standardise(point).tolist(), tree)
         balls = self.partition.balls
         sizes = self.partition.balls.action_sizes
         candidates = []
-        for ball, low, size in zip(found.ball, found.action_low, found.action_size, strict=True):
+        for ball, low, size in zip(relevant.ball, relevant.action_low, relevant.action_size, strict=True):
             ranges = []
             for j, whole in enumerate(sizes):
                 ends = np.array([low[j], low[j] + size[j]], np.float64)
@@ -174,7 +174,7 @@ class PartitionPolicy(Policy):
                 Candidate(self._ranges_text(ranges), float(balls.q[ball]), int(balls.visits[ball]))
             )
         candidates.reverse()
-        return tuple(sorted(candidates, key=lambda one: -one.q))
+        return tuple(sorted(candidates, key=lambda candidate: -candidate.q))
 
     def _ranges_text(self, ranges: list[tuple[float, ...]]) -> str:
         """Return ranges of actions as text: the values of each number, or the ends of its interval."""

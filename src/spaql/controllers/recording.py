@@ -19,7 +19,7 @@ class RecordingPolicy(Policy):
         self.action_space = policy.action_space
         self.time_variant = policy.time_variant
         self._policy = policy
-        self._seen: list[NDArray[np.float64]] = []
+        self._observed: list[NDArray[np.float64]] = []
         self._done: list[NDArray[np.float64]] = []
         self._read: list[NDArray[np.float64]] = []
 
@@ -31,10 +31,10 @@ class RecordingPolicy(Policy):
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Return a batch of raw actions."""
-        self._seen.append(np.array(observations, np.float64).reshape(len(steps), -1))
+        self._observed.append(np.array(observations, np.float64).reshape(len(steps), -1))
         actions = self._policy.act(observations, steps, rng)
         read = self._policy.read
-        self._read.append(self._seen[-1] if read is None else read)
+        self._read.append(self._observed[-1] if read is None else read)
         self._done.append(np.array(actions, np.float64).reshape(len(steps), -1))
         return actions
 
@@ -46,7 +46,7 @@ class RecordingPolicy(Policy):
     @property
     def visited(self) -> NDArray[np.float64]:
         """The recorded observations, one per row."""
-        return np.concatenate(self._seen)
+        return np.concatenate(self._observed)
 
     @property
     def inputs(self) -> NDArray[np.float64]:
@@ -59,7 +59,7 @@ class RecordingPolicy(Policy):
         Environments are stepped together until the last episode ends; observations after the end of each
         episode are left out.
         """
-        return _by_episode(self._seen, lengths)
+        return _by_episode(self._observed, lengths)
 
     def episodes_of_actions(self, lengths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
         """Return the actions of every episode of an evaluation, one per row."""
@@ -68,11 +68,11 @@ class RecordingPolicy(Policy):
 
 def _by_episode(calls: list[NDArray[np.float64]], lengths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
     """Return what was recorded in calls, which have a row for each episode of a batch, by episode."""
-    found: list[NDArray[np.float64]] = []
+    episodes: list[NDArray[np.float64]] = []
     call = 0
-    while len(found) < len(lengths):
-        together = lengths[len(found) : len(found) + len(calls[call])]
+    while len(episodes) < len(lengths):
+        together = lengths[len(episodes) : len(episodes) + len(calls[call])]
         batch = calls[call : call + int(together.max())]
-        found += [np.array([rows[i] for rows in batch[:n]]) for i, n in enumerate(together.tolist())]
+        episodes += [np.array([rows[i] for rows in batch[:n]]) for i, n in enumerate(together.tolist())]
         call += len(batch)
-    return found
+    return episodes

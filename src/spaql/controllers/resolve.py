@@ -37,10 +37,10 @@ def opened(source: Any) -> Any:
         return source
     if not _readers:
         raise SettingError("To read a file, import spaql.agents first, or use spaql.load.")
-    found = _readers[0](source)
-    if not hasattr(type(found), "policy"):
-        raise SettingError(f"{os.fspath(source)} holds a {type(found).__name__}, which is not a policy.")
-    return found
+    content = _readers[0](source)
+    if not hasattr(type(content), "policy"):
+        raise SettingError(f"{os.fspath(source)} holds a {type(content).__name__}, which is not a policy.")
+    return content
 
 
 def policy_of(source: Source) -> Policy:
@@ -55,11 +55,11 @@ def policy_of(source: Source) -> Policy:
     >>> policy_of(agent) is agent.policy is policy_of(agent.policy)
     True
     """
-    given = opened(source)
-    if isinstance(given, Policy):
-        return given
-    conclude = getattr(given, "conclude", None)
-    found = given.policy if conclude is None else conclude()
-    if not isinstance(found, Policy):
-        raise SettingError(f"{type(given).__name__} has no policy of spaql: {type(found).__name__} is none.")
-    return found
+    owner = opened(source)
+    if isinstance(owner, Policy):
+        return owner
+    conclude = getattr(owner, "conclude", None)
+    policy = owner.policy if conclude is None else conclude()
+    if not isinstance(policy, Policy):
+        raise SettingError(f"{type(owner).__name__} has no policy of spaql: {type(policy).__name__} is none.")
+    return policy

@@ -33,7 +33,7 @@ class Lock:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Rules:
+class DecisionTree:
     """A binary decision tree over the inputs of a controller, as parallel arrays (see `Controller`)."""
 
     laws: Laws
@@ -211,6 +211,11 @@ class Rules:
             raise SettingError(f"Rules compare the numbers 0 to {self.width - 1}, with a threshold each.")
         if np.any(children <= place[inner]) or np.any(children >= n):
             raise SettingError("The children of a node come after it.")
+        reached = np.zeros(n, np.bool_)
+        reached[0] = True
+        reached[children] = True  # a child comes after its parent: by induction the root reaches it
+        if not reached.all():
+            raise SettingError("Every node but the root is the child of another.")
         if np.any(self.leaf[~inner] < 0) or np.any(self.leaf[~inner] >= len(self.laws)):
             raise SettingError("Every leaf names a row in the table of laws.")
         if len(self.locks) > _LOCKS:

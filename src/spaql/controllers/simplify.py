@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spaql.controllers.controller import Controller
 from spaql.controllers.edit import overlaid
+from spaql.controllers.feature_table import with_sources
+from spaql.controllers.laws import Laws
 from spaql.controllers.minimise import add_nodes, tree_of, work
 from spaql.controllers.nodes import Nodes
 from spaql.errors import SettingError
@@ -125,13 +127,13 @@ class _Visits:
 
 
 def _visits(tree: Controller, observations: ArrayLike, weights: ArrayLike | None) -> _Visits:
-    given = np.asarray(observations, np.float64)
-    if given.ndim > 1 and math.prod(given.shape[1:]) != tree.dims:
+    array = np.asarray(observations, np.float64)
+    if array.ndim > 1 and math.prod(array.shape[1:]) != tree.dims:
         raise SettingError(
-            f"The rows have {math.prod(given.shape[1:])} numbers, and the rules read {tree.dims}: "
+            f"The rows have {math.prod(array.shape[1:])} numbers, and the rules read {tree.dims}: "
             f"{', '.join(tree.inputs)}."
         )
-    batch = given.reshape(-1, tree.dims)
+    batch = array.reshape(-1, tree.dims)
     weight = np.ones(len(batch)) if weights is None else np.asarray(weights, np.float64)
     if not len(batch) or weight.shape != (len(batch),) or not (weight > 0).all():
         raise SettingError("A tree is simplified for one observation or more, each of a weight above 0.")
@@ -170,3 +172,29 @@ def _grow(nodes: Nodes, visits: _Visits, price: float) -> tuple[int, float]:
         return leaf, leaf_cost
     threshold = float(visits.thresholds[j][cut - 1])
     return nodes.rule(int(j), threshold, left, right), left_cost + right_cost
+
+
+def without_unused_features(controller: Controller) -> Controller:
+    """Return the controller without the features that no number, lock or other feature uses."""
+    if not controller.features:
+        return controller
+    compared = controller.feature[(controller.feature >= 0) & (controller.feature < controller.dims)]
+    read = controller.laws.gain.any(axis=(0, 1)) | controller.combinations.any(axis=0)
+    for lock in controller.locks:
+        read = read | (np.isfinite(lock.low) | np.isfinite(lock.high))[: controller.dims]
+    kept = with_sources({*np.flatnonzero(read), *compared} or {0}, controller.features)
+    place = np.zeros(controller.width, np.int64)
+    place[kept] = np.arange(len(kept))
+    place[controller.dims :] = len(kept) + np.arange(len(controller.combinations))
+    numbers = [*kept, *range(controller.dims, controller.width)]
+    return replace(
+        controller,
+        features=tuple(controller.features[j] for j in kept),
+        feature=np.where(controller.feature >= 0, place[controller.feature], -1),
+        combinations=controller.combinations[:, kept],
+        laws=Laws(controller.laws.gain[:, :, kept], controller.laws.offset),
+        hysteresis=tuple(controller.hysteresis[j] for j in numbers),
+        locks=tuple(
+            replace(lock, low=lock.low[numbers], high=lock.high[numbers]) for lock in controller.locks
+        ),
+    )

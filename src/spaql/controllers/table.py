@@ -1,4 +1,4 @@
-"""Rule trees as tables: a row for each leaf, with the conditions that lead to it."""
+"""Controllers as tables: a row for each leaf, with the conditions that lead to it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ class LeafTable:
         names: list[str] = []
         for name in self.tree.number_names(digits):
             again = (f"{name} ({i})" for i in count(2))
-            names.append(name if name not in names else next(one for one in again if one not in names))
+            names.append(
+                name
+                if name not in names
+                else next(candidate for candidate in again if candidate not in names)
+            )
         return names
 
 
@@ -143,8 +147,8 @@ def _law(tree: Controller, row: int) -> dict[str, str]:
     cell: dict[str, str] = {}
     for i, name in enumerate(tree.actions):
         cell[f"{name} offset"] = repr(float(tree.laws.offset[row, i]))
-        for j, seen in enumerate(tree.inputs):
-            cell[f"{name} gain of {seen}"] = repr(float(tree.laws.gain[row, i, j]))
+        for j, input_name in enumerate(tree.inputs):
+            cell[f"{name} gain of {input_name}"] = repr(float(tree.laws.gain[row, i, j]))
         if not tree.discrete:
             cell[f"{name} least"] = repr(low[i])
             cell[f"{name} most"] = repr(high[i])

@@ -1,10 +1,10 @@
 """Manual mode and tracking of a controller with memory: actions that others gave, and bumpless transfer.
 
 This module defines both, and exported code is compared with it bit by bit. In manual mode an operator gives
-the action (`Tracking.manual`). In automatic mode a limiter, a selector or a local switch after the controller
-may apply another action than it gave (`Tracking.track`). The memory follows in the same way: the action
-counts as the last one, and the integrals are shifted by the difference between the two actions over their
-gains (back calculation), so that the law would have given that action.
+the action (`ManualMode.manual`). In automatic mode a limiter, a selector or a local switch after the
+controller may apply another action than it gave (`ManualMode.track`). The memory follows in the same way: the
+action counts as the last one, and the integrals are shifted by the difference between the two actions over
+their gains (back calculation), so that the law would have given that action.
 """
 
 from __future__ import annotations
@@ -89,14 +89,14 @@ def _smallest_changes(gains: list[list[float]], limits: list[float]) -> list[lis
     rows = [[Fraction(gain) for gain in row] for row in gains]
     weights = [Fraction(limit) ** 2 for limit in limits]
     weighted = [[w * gain for w, gain in zip(weights, row, strict=True)] for row in rows]
-    inverse = _inverse_of_independent([[_product(one, other) for other in weighted] for one in rows])
+    inverse = _inverse_of_independent([[_product(row, other) for other in weighted] for row in rows])
     columns = zip(*weighted, strict=True)
     most = Fraction(LARGEST)  # a shift beyond it brings any integral to its limit
     return [[float(max(-most, min(most, _product(column, row)))) for row in inverse] for column in columns]
 
 
-def _product(one: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:
-    return sum((a * b for a, b in zip(one, other, strict=True)), Fraction(0))
+def _product(left: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:
+    return sum((a * b for a, b in zip(left, other, strict=True)), Fraction(0))
 
 
 def _inverse_of_independent(gram: list[list[Fraction]]) -> list[list[Fraction]]:
@@ -120,7 +120,7 @@ def _inverse_of_independent(gram: list[list[Fraction]]) -> list[list[Fraction]]:
     return [[right[i][j] if i in kept and j in kept else Fraction(0) for j in range(n)] for i in range(n)]
 
 
-class Tracking:
+class ManualMode:
     """Manual mode and tracking of a controller, in several episodes at once, one a row of their memory."""
 
     def __init__(self, controller: Controller) -> None:
@@ -170,10 +170,10 @@ class Tracking:
         """
         last = memory[:, self._last].copy()
         other = (np.abs(applied) <= LARGEST) & (np.abs(last) <= LARGEST) & (applied != last)
-        given = np.where(other, applied, last)
-        cut = last - given
+        wanted = np.where(other, applied, last)
+        cut = last - wanted
         self._shift(cut, memory.copy(), memory)
-        memory[:, self._last] = given
+        memory[:, self._last] = wanted
         memory[:, self._target] -= cut
         for k, slot in self._newest_actions():
             memory[:, slot] = np.where(other[:, k], applied[:, k], memory[:, slot])
@@ -197,5 +197,5 @@ class Tracking:
     def _newest_actions(self) -> list[tuple[int, int]]:
         """Return the number of the action, and the place of its newest value, of each last action."""
         feature = self.controller.arrays.arrays.feature
-        found = feature[feature[:, KIND] == LAST_ACTION]
-        return [(int(component), int(slot)) for component, slot in found[:, [FIRST, SLOT]]]
+        rows = feature[feature[:, KIND] == LAST_ACTION]
+        return [(int(component), int(slot)) for component, slot in rows[:, [FIRST, SLOT]]]

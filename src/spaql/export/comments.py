@@ -123,7 +123,7 @@ def _by_hand(machine: Machine, controller: Controller) -> Iterator[str]:
         yield "The first automatic action then starts from there (bumpless transfer)."
     elif machine.discrete:
         return
-    elif integrals := [one.name for one in controller.features if isinstance(one, Integral)]:
+    elif integrals := [feature.name for feature in controller.features if isinstance(feature, Integral)]:
         yield (
             "The rate limit then starts from there. For bumpless transfer also set the memory of "
             f"{' or '.join(integrals)} so that the law equals the action given by hand: its value plus the "

@@ -10,19 +10,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.machine import Machine, bounds
+from spaql.export.machine import Machine
 from spaql.kernels.controller import HIGH, LARGEST, LAST, LEAF, LOW, Floats
-from spaql.spaces import unbounded
+from spaql.spaces import space_bounds, unbounded
 
 Bools = NDArray[np.bool_]
 _SIDE_BY_SIDE = 1000
 _LENGTH = 1000
-_RESETS, _BOUNDARIES, _SPECIAL = 0.01, 0.2, 0.03
-"""Shares of the episodes in a sample: after a reset, near a boundary, and with a special value."""
+_RESETS = 0.01
+"""Share of the episodes of which a sample is after a reset."""
+_BOUNDARIES = 0.2
+"""Share of the episodes of which a sample is near a boundary."""
+_SPECIAL = 0.03
+"""Share of the episodes of which a sample has a special value."""
 _BISECT_EVERY = 10
 """Boundaries are looked for in one of so many samples, in many episodes at once."""
-_SWITCHES, _APPLIED = 0.1, 0.3
-"""Shares of the episodes in a sample: manual mode begins or ends, and an applied action is tracked."""
+_SWITCHES = 0.1
+"""Share of the episodes in which manual mode begins or ends at a sample."""
+_APPLIED = 0.3
+"""Share of the episodes of which a sample tracks an applied action."""
 _COMMANDS = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, LARGEST, -LARGEST, 1.1 * LARGEST, 5e-324])
 """Special values of actions given by hand."""
 
@@ -66,10 +72,10 @@ class _Play:
         self._fresh = machine.arrays.new_memories(rows)
         self._memory = self._fresh.copy()
         endless = unbounded(machine.controller.observation_space)
-        low, high = bounds(machine.controller.observation_space)
+        low, high = space_bounds(machine.controller.observation_space)
         self._low = np.where(endless, -10.0, low)
         self._high = np.where(endless, 10.0, high)
-        self._seen = self._anywhere()
+        self._inputs = self._anywhere()
         # Some episodes are calm, so that integrals reach their limits, and some have no reset.
         self._moves = 10 ** rng.uniform(-2, 0, (rows, 1))
         self._resets = _RESETS * (rng.random(rows) < 0.7)
@@ -86,14 +92,14 @@ class _Play:
         for step in range(steps):
             self._memory = np.where(resets[step][:, np.newaxis], self._fresh, self._memory)
             self._wander()
-            given = self._seen.astype(self._machine.number.dtype)
+            sampled = self._inputs.astype(self._machine.number.dtype)
             if step % _BISECT_EVERY == 1:
-                counts["samples at boundaries"] += self._to_boundaries(given)
-            self._specially(given)
+                counts["samples at boundaries"] += self._to_boundaries(sampled)
+            self._specially(sampled)
             commanded = self._commands()
-            done, valid = self._machine.operate(given, commanded, self._memory)
+            done, valid = self._machine.operate(sampled, commanded, self._memory)
             counts["samples without a valid reading"] += int((~valid).sum())
-            inputs.append(given)
+            inputs.append(sampled)
             commands.append(commanded)
             actions.append(done)
             states.append(self._memory.copy())
@@ -119,15 +125,15 @@ class _Play:
     def _wander(self) -> None:
         """Move some observations a little, and some anywhere; the others stay."""
         rng = self._rng
-        shape = self._seen.shape
+        shape = self._inputs.shape
         kind = np.where(rng.random((self._rows, 1)) < self._moves, rng.random(shape), 0.8)
         step = (self._high - self._low) * rng.normal(size=shape) * 10 ** rng.uniform(-4, -1, shape)
-        self._seen = np.where(kind < 0.6, self._seen + step, self._seen)
-        self._seen = np.where(kind > 0.95, self._anywhere(), self._seen)
-        beyond = np.abs(self._seen) > 10 * np.maximum(np.abs(self._low), np.abs(self._high))
-        self._seen = np.where(beyond, self._anywhere(), self._seen)
+        self._inputs = np.where(kind < 0.6, self._inputs + step, self._inputs)
+        self._inputs = np.where(kind > 0.95, self._anywhere(), self._inputs)
+        beyond = np.abs(self._inputs) > 10 * np.maximum(np.abs(self._low), np.abs(self._high))
+        self._inputs = np.where(beyond, self._anywhere(), self._inputs)
 
-    def _specially(self, given: NDArray[Any]) -> None:
+    def _specially(self, inputs: NDArray[Any]) -> None:
         """Replace some observations by special values."""
         rng = self._rng
         ends = np.array(self._machine.ends).ravel()
@@ -135,37 +141,37 @@ class _Play:
         values = np.concatenate([[np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, 1e20, -1e20], *edges])
         rows = np.flatnonzero(rng.random(self._rows) < _SPECIAL)
         with np.errstate(over="ignore"):
-            given[rows, rng.integers(given.shape[1], size=len(rows))] = rng.choice(values, len(rows))
+            inputs[rows, rng.integers(inputs.shape[1], size=len(rows))] = rng.choice(values, len(rows))
 
-    def _to_boundaries(self, given: NDArray[Any]) -> int:
+    def _to_boundaries(self, inputs: NDArray[Any]) -> int:
         """Move some observations to a boundary, by bisection; returns how many."""
         rng = self._rng
         rows = np.flatnonzero(rng.random(self._rows) < _BOUNDARIES)
         if not len(rows):
             return 0
         memory = self._memory[rows]
-        column = rng.integers(given.shape[1], size=len(rows))
-        one = given[rows]
-        other = given[rows]
+        column = rng.integers(inputs.shape[1], size=len(rows))
+        near = inputs[rows]
+        other = inputs[rows]
         place = np.arange(len(rows)), column
-        other[place] = self._anywhere().astype(given.dtype)[rows, column]
-        here = self._branch(one, memory)
-        found = (here != self._branch(other, memory)).any(axis=1)
+        other[place] = self._anywhere().astype(inputs.dtype)[rows, column]
+        here = self._branch(near, memory)
+        crossed = (here != self._branch(other, memory)).any(axis=1)
         for _ in range(80):
-            middle = one.copy()
-            middle[place] = one[place] / 2 + other[place] / 2
+            middle = near.copy()
+            middle[place] = near[place] / 2 + other[place] / 2
             same = (self._branch(middle, memory) == here).all(axis=1)
-            one[same] = middle[same]
+            near[same] = middle[same]
             other[~same] = middle[~same]
-        sides = np.where(rng.random((len(rows), 1)) < 0.5, one, other)
-        given[rows[found]] = sides[found]
-        return int(found.sum())
+        sides = np.where(rng.random((len(rows), 1)) < 0.5, near, other)
+        inputs[rows[crossed]] = sides[crossed]
+        return int(crossed.sum())
 
-    def _branch(self, given: NDArray[Any], memory: Floats) -> Floats:
+    def _branch(self, inputs: NDArray[Any], memory: Floats) -> Floats:
         """Return what decides about the sample: the leaf, the limits that act, and the dead band."""
         after = memory.copy()
         width = self._machine.width
-        done, wish, _ = self._machine.sample(given, after)
+        done, wish, _ = self._machine.sample(inputs, after)
         if self._machine.discrete:
             return np.hstack([after[:, [LEAF]], done])
         last = after[:, LAST : LAST + width]
@@ -181,7 +187,8 @@ class _Operator:
         self._machine = machine
         self._rng = rng
         low, high = machine.arrays.arrays.limit[[LOW, HIGH]]
-        self._low, self._high = np.maximum(low, -10.0), np.minimum(high, 10.0)
+        self._low = np.maximum(low, -10.0)
+        self._high = np.minimum(high, 10.0)
         # Some episodes stay in automatic mode.
         self._absent = rng.random((rows, 1)) < 0.3
         self._manual = np.zeros((rows, 1), np.bool_)
@@ -189,7 +196,8 @@ class _Operator:
 
     def commands(self, memory: Floats) -> NDArray[Any]:
         """Return the commands of a sample (see `spaql.export.machine.Machine.operate`)."""
-        rng, (rows, width) = self._rng, self._by_hand.shape
+        rng = self._rng
+        rows, width = self._by_hand.shape
         self._manual ^= (rng.random((rows, 1)) < _SWITCHES) & ~self._absent
         changed = rng.random((rows, 1)) < _SWITCHES
         self._by_hand = np.where(changed, self._anywhere(rows), self._by_hand)

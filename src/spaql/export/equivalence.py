@@ -19,7 +19,7 @@ from spaql.export.language import Target
 from spaql.export.machine import Machine, constant_actions
 from spaql.export.played import EquivalenceError
 from spaql.export.test_states import comparison_points
-from spaql.export.trace import Trace
+from spaql.export.trace import RuleTrace
 from spaql.kernels.controller import Floats
 
 
@@ -102,7 +102,7 @@ def check_equivalence(
     name: str,
     folder: Path,
     points: int,
-    trace: Trace | None = None,
+    trace: RuleTrace | None = None,
 ) -> Equivalence:
     """Run files and compare them with the policy; raises `EquivalenceError` at the first difference.
 
@@ -155,16 +155,16 @@ def _compare(target: Target, machine: Machine, wanted: Compared, played: Floats)
     kind = (
         f"at sample {at[-1]} of episode {at[0]}" if len(at) > 1 else f"among the {next(iter(wanted.counts))}"
     )
-    given = f"for {wanted.inputs[at].tolist()}"
+    question = f"for {wanted.inputs[at].tolist()}"
     if wanted.commands[at].any():
-        given += f" and the commands {wanted.commands[at].tolist()}"
+        question += f" and the commands {wanted.commands[at].tolist()}"
     policy, code = (f"{array[at].tolist()}" for array in (wanted.actions, actions))
     if machine.remembers:
         policy += f" and has the state {wanted.states[at].tolist()}"
         code += f" and {states[at].tolist()}"
     raise EquivalenceError(
         f"The exported {target.name} differs from the policy, so no file is written. The first difference is "
-        f"{kind}: {given} the policy returns {policy}, and {target.name} {code}."
+        f"{kind}: {question} the policy returns {policy}, and {target.name} {code}."
     )
 
 

@@ -23,9 +23,9 @@ def hashes_of(controller: Controller, problem: Problem | None) -> dict[str, str]
 
     The program is the one in double precision, without a safe action: a certificate has its hash as well.
     """
-    found = {"program": program_digest(controller)}
+    hashes = {"program": program_digest(controller)}
     plant = {} if problem is None else problem.plant_now or problem.plant
-    return found | ({"plant": sha256(sorted(plant.items()))} if plant else {})
+    return hashes | ({"plant": sha256(sorted(plant.items()))} if plant else {})
 
 
 def program_digest(controller: Controller) -> str:

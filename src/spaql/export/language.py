@@ -14,7 +14,7 @@ from spaql.export.comments import action_numbers, heading
 from spaql.export.machine import Machine
 from spaql.export.played import Player
 from spaql.export.syntax import Syntax
-from spaql.export.trace import Trace
+from spaql.export.trace import RuleTrace
 from spaql.program.controller import controller_program
 from spaql.program.ir import Compare, Name, Number, Program, State
 from spaql.program.manual import track_program
@@ -123,7 +123,7 @@ class Target(ABC):
         """Raise if a controller cannot be written."""
         return
 
-    def trace(self, machine: Machine, name: str) -> Trace | None:
+    def trace(self, machine: Machine, name: str) -> RuleTrace | None:
         """Return the trace of the equivalence check to write beside the files; None for none."""
         return None
 
@@ -180,7 +180,7 @@ class LanguageSyntax(Syntax):
 
     def __init__(self, program: Program, singles: Collection[str] = ()) -> None:
         """`singles` are inputs of single precision: they are compared with constants as they are."""
-        self._kept = {one.name for one in program.state}
+        self._kept = {variable.name for variable in program.state}
         self._singles = frozenset(singles)
         self.outputs = self.plain(program.outputs)
 
@@ -196,15 +196,16 @@ class LanguageSyntax(Syntax):
         (word,) = self.plain([name])
         return self.widened.format(word) if name in self._singles else word
 
-    def compared(self, given: Compare) -> str:
+    def compared(self, compare: Compare) -> str:
         """Return a comparison."""
-        left = given.left
+        left = compare.left
         if not (isinstance(left, Name) and left.name in self._singles):
-            return super().compared(given)
+            return super().compared(compare)
         (word,) = self.plain([left.name])
-        if isinstance(given.right, Number):
-            return f"{word} {given.operator} {self.single(single_bound(given.operator, given.right.value))}"
-        return f"{word} {given.operator} {word}" if left == given.right else super().compared(given)
+        if isinstance(compare.right, Number):
+            bound = single_bound(compare.operator, compare.right.value)
+            return f"{word} {compare.operator} {self.single(bound)}"
+        return f"{word} {compare.operator} {word}" if left == compare.right else super().compared(compare)
 
     def single(self, x: float) -> str:
         """Return a constant of single precision."""
@@ -226,11 +227,11 @@ class LanguageSyntax(Syntax):
         """Return a constant."""
         return repr(x).removesuffix(".0")
 
-    def value(self, one: State) -> str:
+    def value(self, variable: State) -> str:
         """Return the value of a variable of the state at a reset."""
-        if one.kind == "flag":
-            return self.truth(bool(one.reset))
-        return str(int(one.reset)) if one.kind == "leaf" else self.number(one.reset)
+        if variable.kind == "flag":
+            return self.truth(bool(variable.reset))
+        return str(int(variable.reset)) if variable.kind == "leaf" else self.number(variable.reset)
 
 
 def single_bound(operator: str, x: float) -> float:

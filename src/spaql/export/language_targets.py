@@ -12,11 +12,11 @@ from spaql.export.languages.octave import Octave
 from spaql.export.languages.plcopen import PlcOpen
 from spaql.export.languages.rust import Rust
 from spaql.export.wasm.target import Wasm
-from spaql.export.writing import Options, write
+from spaql.export.writing import ExportOptions, write
 
 
 def plcopen(
-    tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[Options]
+    tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[ExportOptions]
 ) -> Equivalence:
     """Write a controller as PLCopen XML (TC6), such as `controller.xml`: the function block of `st`.
 
@@ -26,7 +26,9 @@ def plcopen(
     return write(PlcOpen(), tree, path, number=number, **options)
 
 
-def rust(tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[Options]) -> Equivalence:
+def rust(
+    tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[ExportOptions]
+) -> Equivalence:
     """Write a controller as a Rust module, such as `controller.rs`, which uses nothing but `core`.
 
     Observations and actions are f64 for "double" and f32 for "float". It is compiled by rustc, once without
@@ -35,7 +37,7 @@ def rust(tree: Source, path: PathLike, *, number: str = "double", **options: Unp
     return write(Rust(), tree, path, number=number, **options)
 
 
-def octave(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
+def octave(tree: Source, path: PathLike, **options: Unpack[ExportOptions]) -> Equivalence:
     """Write a controller as a function for MATLAB and Octave, such as `controller.m`.
 
     It is compared by running it in Octave. For the parameters see `c`.
@@ -43,7 +45,7 @@ def octave(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivale
     return write(Octave(), tree, path, number="double", **options)
 
 
-def javascript(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
+def javascript(tree: Source, path: PathLike, **options: Unpack[ExportOptions]) -> Equivalence:
     """Write a controller as a JavaScript module, such as `controller.mjs`, compared by running it in node.
 
     For the parameters see `c`.
@@ -51,7 +53,7 @@ def javascript(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equi
     return write(JavaScript(), tree, path, number="double", **options)
 
 
-def wasm(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
+def wasm(tree: Source, path: PathLike, **options: Unpack[ExportOptions]) -> Equivalence:
     """Write a controller as WebAssembly, such as `controller.wasm`: the C that `c` writes, compiled by clang.
 
     `controller.mjs` beside it loads it in node and browsers, and is compared by running it in node. For the
@@ -61,7 +63,7 @@ def wasm(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalenc
 
 
 def micropython(
-    tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[Options]
+    tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[ExportOptions]
 ) -> Equivalence:
     """Write a controller as a MicroPython module, such as `controller.py`.
 

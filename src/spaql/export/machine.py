@@ -13,15 +13,15 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.controllers import Controller
-from spaql.controllers.tracking import Tracking
+from spaql.controllers.limits import checked_action
+from spaql.controllers.tracking import ManualMode
 from spaql.errors import SettingError
-from spaql.formatting import counted
 from spaql.kernels.controller import COLUMN, HIGH, LARGEST, LAST, LEFT, LOW, ROW, ControllerArrays, Floats
 from spaql.languages import PYTHON, STRUCTURED_TEXT, C, identifiers
 from spaql.problems.guard import MARGIN
 from spaql.program.numbers import Double, Fixed, Float, Number, checked_number
 from spaql.program.specification import Names, Specification
-from spaql.spaces import unbounded
+from spaql.spaces import space_bounds, unbounded
 
 TOLERANCE = MARGIN
 """Share of its range by which an observation may be out of bounds before the safe action is taken: the same
@@ -128,7 +128,7 @@ class Machine:
     def names(self) -> Names:
         """The identifiers of everything."""
         controller = self.controller
-        features = [one.name for one in controller.computed_features]
+        features = [feature.name for feature in controller.computed_features]
         outputs = ["chosen"] if self.discrete else list(self.actions)
         components = [name.split(" [")[0] for name in controller.components]
         limited = [] if self.discrete else components
@@ -142,14 +142,16 @@ class Machine:
         by_hand = self.actions if self.tracks else ()
         parts += [[f"{word} {name}" for name in by_hand] for word in ("manual", "applied")]
         words = iter(identifiers([name for part in parts for name in part], _RESERVED))
-        seen, x, done, last, target, wish, cut, memory, gain, manual, applied = (
+        observed, x, done, last, target, wish, cut, memory, gain, manual, applied = (
             tuple(next(words) for _ in part) for part in parts
         )
         pairs = [(i, k) for i in range(len(integrated)) for k in range(len(limited))]
         gains = dict(zip(pairs, gain, strict=True))
         choices = self.actions if self.discrete else ()
         notes = tuple(self._notes())
-        return Names(seen, x, done, last, target, memory, wish, cut, gains, manual, applied, choices, notes)
+        return Names(
+            observed, x, done, last, target, memory, wish, cut, gains, manual, applied, choices, notes
+        )
 
     def _slots(self) -> Iterator[str]:
         """Yield a name for each number that features remember."""
@@ -167,9 +169,9 @@ class Machine:
         yield from (f"memory of {f.name}" for f in self.controller.features for _ in range(f.memory()))
 
     @cached_property
-    def tracking(self) -> Tracking:
+    def tracking(self) -> ManualMode:
         """Manual mode and tracking of a controller with memory."""
-        return Tracking(self.controller)
+        return ManualMode(self.controller)
 
     def specification(
         self, *, manual: bool = False, table: bool = False, parts: bool = True, adjustable: bool = False
@@ -269,10 +271,10 @@ class Machine:
 
         in_rows(track, partial(self.tracking.track, applied[track, 1:]))
         actions[~manual] = in_rows(~manual, lambda part: self.sample(inputs[~manual], part)[0])
-        seen = manual & valid
+        sighted = manual & valid
         blind = manual & ~valid
-        batch = inputs[seen].astype(np.float64)
-        actions[seen] = in_rows(seen, partial(self.tracking.manual, batch, by_hand[seen, 1:]))
+        batch = inputs[sighted].astype(np.float64)
+        actions[sighted] = in_rows(sighted, partial(self.tracking.manual, batch, by_hand[sighted, 1:]))
         actions[blind] = in_rows(blind, partial(self.tracking.hold, by_hand[blind, 1:]))
         return self.number.rounded(actions), valid
 
@@ -310,7 +312,7 @@ def machine_of(
     safe = None if controller.remembers else controller.default_action
     guard = None
     if safe_action is not None:
-        safe = _checked_action(controller, safe_action)
+        safe = checked_action(controller, safe_action, "The safe action")
         low, high = limits(controller.observation_space, tolerance)
         guard = Limits(tuple(low.tolist()), tuple(high.tolist()), tolerance)
     _check_size(controller)
@@ -341,7 +343,7 @@ def _fixed(controller: Controller, safe: tuple[float, ...] | None, guard: Limits
         raise SettingError(
             f"number is 'fixed', and {what} computed in double precision: use 'double' or 'float'."
         )
-    low, high = bounds(controller.observation_space)
+    low, high = space_bounds(controller.observation_space)
     endless = unbounded(controller.observation_space)
     reach = np.where(endless, 0.0, np.maximum(np.abs(low), np.abs(high)))
     inner = controller.feature >= 0
@@ -362,13 +364,6 @@ def constant_actions(controller: Controller) -> Floats:
     return np.clip(controller.laws.offset[controller.laws.constant], low, high)
 
 
-def bounds(space: Box | Discrete) -> tuple[Floats, Floats]:
-    """Return the lowest and the highest observation of a space."""
-    if isinstance(space, Discrete):
-        return np.array([float(space.start)]), np.array([float(space.start + space.n - 1)])
-    return space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
-
-
 def limits(space: Box | Discrete, tolerance: float = TOLERANCE) -> tuple[Floats, Floats]:
     """Return the bounds of a space, each moved outwards by a share of the range between them.
 
@@ -379,7 +374,7 @@ def limits(space: Box | Discrete, tolerance: float = TOLERANCE) -> tuple[Floats,
     >>> limits(Box(np.array([-1.0, 0.0, -np.inf]), np.array([1.0, np.inf, np.inf]), dtype=np.float64))
     (array([-1.2,  0. , -inf]), array([1.2, inf, inf]))
     """
-    low, high = bounds(space)
+    low, high = space_bounds(space)
     low = np.where(low < -_ENDLESS, -np.inf, low)
     high = np.where(high > _ENDLESS, np.inf, high)
     if isinstance(space, Discrete):
@@ -387,20 +382,3 @@ def limits(space: Box | Discrete, tolerance: float = TOLERANCE) -> tuple[Floats,
     reach = high - low
     margin = tolerance * np.where(np.isfinite(reach), reach, 0.0)
     return low - margin, high + margin
-
-
-def _checked_action(controller: Controller, given: float | str | Sequence[float]) -> tuple[float, ...]:
-    """Return a safe action as its components; raises unless it is an action of the space."""
-    space = controller.action_space
-    if isinstance(space, Discrete):
-        return (float(controller.action_number(given)),)
-    low = space.low.astype(np.float64).ravel()
-    high = space.high.astype(np.float64).ravel()
-    safe = np.empty(0) if isinstance(given, str) else np.asarray(given, np.float64).ravel()
-    played = safe.astype(space.dtype)  # the type of the bounds: 0.7 is above the nearest float32
-    if len(safe) != len(low) or not np.all((low <= played) & (played <= high) & np.isfinite(safe)):
-        raise SettingError(
-            f"The safe action is {given!r}, and must be {counted(len(low), 'finite number')} within "
-            f"{low.tolist()} and {high.tolist()}."
-        )
-    return tuple(safe.tolist())

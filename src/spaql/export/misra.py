@@ -50,8 +50,8 @@ def _without_unused_macros(lines: Iterable[str]) -> Iterator[str]:
     kept = list(lines)
     used = "\n".join(line for line in kept if not line.startswith("#define "))
     for line in kept:
-        found = re.match(r"#define (\w+)\(", line)
-        if found is None or found[1] in used:
+        macro = re.match(r"#define (\w+)\(", line)
+        if macro is None or macro[1] in used:
             yield line
 
 
@@ -59,10 +59,10 @@ def check_misra(folder: Path, name: str) -> None:
     """Raise if cppcheck finds a violation of a rule in the files of a controller in a folder."""
     words = ["cppcheck", "--addon=misra", "--std=c99", "--inline-suppr", "--quiet", "--error-exitcode=1"]
     words += ["--template={file}:{line}: {id}", "--suppress=missingIncludeSystem"]
-    words += [f"-D{one}" for one in _DEFINED] + [f"-U{one}" for one in _UNDEFINED]
-    found = completed([*words, f"{name}.c"], folder)
-    said = found.stderr.decode(errors="replace").strip().splitlines()
-    if found.returncode or said:
+    words += [f"-D{macro}" for macro in _DEFINED] + [f"-U{macro}" for macro in _UNDEFINED]
+    checked = completed([*words, f"{name}.c"], folder)
+    said = checked.stderr.decode(errors="replace").strip().splitlines()
+    if checked.returncode or said:
         raise SpaqlError("\n".join(["The exported C violates rules of MISRA C:2012:", *said[:5]]))
 
 

@@ -20,8 +20,10 @@ from spaql.program.numbers import Number
 
 Doubles = NDArray[np.float64]
 Rows = NDArray[np.int64]
-_STARTS, _MOST_STARTS = 4, 24
-"""Points from which every region and every boundary is looked for; the most are for few oblique ones."""
+_STARTS = 4
+"""Points from which every region and every boundary is looked for, at least."""
+_MOST_STARTS = 24
+"""The same at most, for few oblique boundaries."""
 _ROUNDS = 100
 _CHUNK = 1 << 13
 _NEAR = range(-3, 5)
@@ -78,8 +80,8 @@ class Regions:
             inside = part.hold(x)
             points[missing[inside]] = x[inside]
             missing = missing[~inside]
-        found = np.delete(np.arange(len(self)), missing)
-        return self.part(found), points[found]
+        held = np.delete(np.arange(len(self)), missing)
+        return self.part(held), points[held]
 
     def start(self, starts: Rows, rng: np.random.Generator) -> Doubles:
         """Return a point in the box of each region: its centre for the start 0, random ones for others."""
@@ -127,11 +129,11 @@ class _Boundaries:
         """Return the bounds of all sums, the boundary itself last."""
         rows = np.arange(len(self.regions))
         equal = self.offset[:, 1] - self.offset[:, 0]
-        found = _sums(self.regions)
+        bounds = _sums(self.regions)
         for i, least in enumerate(self.least.T):
             where = np.flatnonzero(np.isfinite(least))
-            found.append(_Bound(where, self.weights[where, i], least[where], np.full(len(where), np.inf)))
-        return [*found, _Bound(rows, self.gain[:, 0] - self.gain[:, 1], equal, equal)]
+            bounds.append(_Bound(where, self.weights[where, i], least[where], np.full(len(where), np.inf)))
+        return [*bounds, _Bound(rows, self.gain[:, 0] - self.gain[:, 1], equal, equal)]
 
 
 def cut_points(regions: Regions, numbers: range, rng: np.random.Generator) -> Iterator[Doubles]:
@@ -186,8 +188,8 @@ def tie_points(regions: Regions, rng: np.random.Generator) -> Iterator[Doubles]:
     least = offset - offset[rows, pair[:, :1]]
     least[rows, pair] = -np.inf
     boundaries = _Boundaries(part, gain[rows, pair], offset[rows, pair], least, weights)
-    for found, near in _points(boundaries, rng):
-        region = part.part(found)
+    for solved, near in _points(boundaries, rng):
+        region = part.part(solved)
         two = (near[_NEAR.index(0)], near[_NEAR.index(1)])
         with np.errstate(invalid="ignore", over="ignore"):
             actions = [region.tree.computed(x, region.tree.new_memory(len(x))).action[:, 0] for x in two]
@@ -202,8 +204,8 @@ def _points(boundaries: _Boundaries, rng: np.random.Generator) -> Iterator[tuple
     starts = min(max(_STARTS, 1000 // max(n, 1)), _MOST_STARTS) if oblique else _STARTS
     for begin in range(0, n * starts, _CHUNK):
         start, which = np.divmod(np.arange(begin, min(begin + _CHUNK, n * starts)), n)
-        found, near = _solved(boundaries.part(which), start, rng)
-        yield which[found], near
+        solved, near = _solved(boundaries.part(which), start, rng)
+        yield which[solved], near
 
 
 def _solved(boundaries: _Boundaries, starts: Rows, rng: np.random.Generator) -> tuple[Rows, Doubles]:
@@ -279,7 +281,8 @@ def _both_sides(
 
     Returns the indices of the points for which it does, and for these the `_NEAR` numbers of the machine.
     """
-    x, rows = number.values(number.inputs(x)), np.arange(len(x))
+    x = number.values(number.inputs(x))
+    rows = np.arange(len(x))
     dtype = number.dtype
 
     def scores(points: Doubles) -> Doubles:
@@ -303,14 +306,14 @@ def _both_sides(
     center = np.clip(_key(number.inputs(np.where(np.isfinite(near), near, 0.0))), -last, last)
     first = center.copy()
     end = center.copy()
-    found = np.zeros(len(x), bool)
+    crossed = np.zeros(len(x), bool)
     for reach in 2 ** np.arange(0, 62, 3):
         lower = np.where(center < reach - last, -last, center - reach)
         upper = np.where(center > last - reach, last, center + reach)
-        changes = ~found & (below(lower) != below(upper))
+        changes = ~crossed & (below(lower) != below(upper))
         first = np.where(changes, lower, first)
         end = np.where(changes, upper, end)
-        found |= changes
+        crossed |= changes
     side = below(first)
     while (end - first > 1).any():
         middle = first + (end - first) // 2
@@ -318,7 +321,7 @@ def _both_sides(
         first = np.where(same, middle, first)
         end = np.where(same, end, middle)
     points = np.stack([at(np.clip(first + step, -last, last)) for step in _NEAR])
-    return np.flatnonzero(found), points[:, found]
+    return np.flatnonzero(crossed), points[:, crossed]
 
 
 def _key(numbers: NDArray[Any]) -> Rows:

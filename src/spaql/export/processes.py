@@ -43,7 +43,7 @@ class MissingToolError(SpaqlError, OSError):
 def completed(
     command: Sequence[str],
     folder: Path,
-    given: bytes = b"",
+    stdin: bytes = b"",
     *,
     seconds: float = SECONDS,
     variables: Mapping[str, str] | None = None,
@@ -63,7 +63,7 @@ def completed(
         start_new_session=True,
     )
     try:
-        out, err = process.communicate(given, timeout=seconds)
+        out, err = process.communicate(stdin, timeout=seconds)
     except subprocess.TimeoutExpired:
         raise SpaqlError(f"{command[0]} did not end within {duration(seconds)}, and was stopped.") from None
     finally:
@@ -77,11 +77,11 @@ def run(
     folder: Path,
     error: type[SpaqlError],
     failed: str,
-    given: bytes = b"",
+    stdin: bytes = b"",
     variables: Mapping[str, str] | None = None,
 ) -> bytes:
     """Run a command in a folder; returns its output, and raises an error with a few lines if it fails."""
-    done = completed(command, folder, given, variables=variables)
+    done = completed(command, folder, stdin, variables=variables)
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
         said = lines[-2:] if lines[:1] == ["Traceback (most recent call last):"] else lines[:5]

@@ -78,44 +78,44 @@ class Syntax(ABC):
         """Yield the lines that look up in a table."""
         raise NotImplementedError("This language has no tables of rules.")
 
-    def assignment(self, given: Assign) -> str:
+    def assignment(self, statement: Assign) -> str:
         """Return the statement that sets a number."""
-        return self.assigned(self.name(given.name), self.expression(given.value))
+        return self.assigned(self.name(statement.name), self.expression(statement.value))
 
-    def compared(self, given: Compare) -> str:
+    def compared(self, compare: Compare) -> str:
         """Return a comparison."""
-        left, right = (self.expression(part, inner=True) for part in (given.left, given.right))
-        return f"{left} {given.operator} {right}"
+        left, right = (self.expression(part, inner=True) for part in (compare.left, compare.right))
+        return f"{left} {compare.operator} {right}"
 
     def flag(self, name: str) -> str:
         """Return whether a truth variable is set."""
         return self.name(name)
 
-    def expression(self, given: Expression, *, inner: bool = False) -> str:
+    def expression(self, expression: Expression, *, inner: bool = False) -> str:
         """Return an expression; an inner one stands in parentheses."""
-        if isinstance(given, Number):
-            return self.number(given.value)
-        if isinstance(given, Name):
-            return self.name(given.name)
-        assert isinstance(given, Binary)
-        left, right = (self.expression(part, inner=True) for part in (given.left, given.right))
-        return f"({left} {given.operator} {right})" if inner else f"{left} {given.operator} {right}"
+        if isinstance(expression, Number):
+            return self.number(expression.value)
+        if isinstance(expression, Name):
+            return self.name(expression.name)
+        assert isinstance(expression, Binary)
+        left, right = (self.expression(part, inner=True) for part in (expression.left, expression.right))
+        return f"({left} {expression.operator} {right})" if inner else f"{left} {expression.operator} {right}"
 
-    def condition(self, given: Condition, *, inner: bool = False) -> str:
+    def condition(self, condition: Condition, *, inner: bool = False) -> str:
         """Return a condition; an inner one stands in parentheses."""
-        if isinstance(given, Not):
-            return self.negated(self.condition(given.of))
-        if isinstance(given, All | Some) and len(given.of) == 1:
-            return self.condition(given.of[0], inner=inner)
-        if isinstance(given, Flag):
-            text = self.flag(given.name)
-        elif isinstance(given, IsLeaf):
-            text = self.is_leaf(given.number)
-        elif isinstance(given, Compare):
-            text = self.compared(given)
+        if isinstance(condition, Not):
+            return self.negated(self.condition(condition.of))
+        if isinstance(condition, All | Some) and len(condition.of) == 1:
+            return self.condition(condition.of[0], inner=inner)
+        if isinstance(condition, Flag):
+            text = self.flag(condition.name)
+        elif isinstance(condition, IsLeaf):
+            text = self.is_leaf(condition.number)
+        elif isinstance(condition, Compare):
+            text = self.compared(condition)
         else:
-            parts = [self.condition(part, inner=True) for part in given.of]
-            text = f" {self.words[type(given)]} ".join(parts)
+            parts = [self.condition(part, inner=True) for part in condition.of]
+            text = f" {self.words[type(condition)]} ".join(parts)
         return f"({text})" if inner else text
 
     def lines(self, statements: Sequence[Statement], level: int) -> Iterator[str]:

@@ -19,7 +19,7 @@ from spaql.export.languages.onnx import Onnx
 from spaql.export.languages.python import Python
 from spaql.export.languages.structured_text import StructuredText
 from spaql.export.machine import TOLERANCE
-from spaql.export.writing import Options, SafeAction, write
+from spaql.export.writing import ExportOptions, SafeAction, write
 
 
 def c(
@@ -97,7 +97,9 @@ def c(
     )
 
 
-def st(tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[Options]) -> Equivalence:
+def st(
+    tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[ExportOptions]
+) -> Equivalence:
     """Write a controller as a function block in Structured Text (IEC 61131-3), such as `controller.st`.
 
     The numbers are LREAL for "double" and REAL for "float". The text is interpreted according to the standard
@@ -106,7 +108,9 @@ def st(tree: Source, path: PathLike, *, number: str = "double", **options: Unpac
     return write(StructuredText(), tree, path, number=number, **options)
 
 
-def onnx(tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[Options]) -> Equivalence:
+def onnx(
+    tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[ExportOptions]
+) -> Equivalence:
     """Write a controller as an ONNX model, such as `controller.onnx`, compared by running it in onnxruntime.
 
     It maps a batch `observation` of "double" or "float" numbers to a batch `action`. Needs the extra `onnx`.
@@ -115,7 +119,7 @@ def onnx(tree: Source, path: PathLike, *, number: str = "double", **options: Unp
     return write(Onnx(), tree, path, number=number, **options)
 
 
-def fmu(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
+def fmu(tree: Source, path: PathLike, **options: Unpack[ExportOptions]) -> Equivalence:
     """Write a controller as an FMU, such as `controller.fmu`: co-simulation, FMI 2.0.
 
     It holds the C that `c` writes, the functions of FMI, and a binary for this platform. Inputs and outputs
@@ -125,7 +129,7 @@ def fmu(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence
     return write(_declared("fmu"), tree, path, number="double", **options)
 
 
-def python(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
+def python(tree: Source, path: PathLike, **options: Unpack[ExportOptions]) -> Equivalence:
     """Write a controller as one Python file with a function `act(observation)` and no imports.
 
     For the parameters see `c`.
@@ -133,7 +137,7 @@ def python(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivale
     return write(Python(), tree, path, number="double", **options)
 
 
-def json(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
+def json(tree: Source, path: PathLike, **options: Unpack[ExportOptions]) -> Equivalence:
     """Write a controller as JSON, such as `controller.json`, which `controller_from_json` reads.
 
     Its schema is `spaql.export.json_form.SCHEMA`. For the parameters see `c`.
@@ -194,13 +198,13 @@ def _declared(name: str) -> Target:
     return _made(load_declared(entry), origin_of(entry))
 
 
-def _made(found: object, what: str) -> Target:
+def _made(declared: object, what: str) -> Target:
     """Return a target, which may be given by its class; raises `SettingError` for anything else."""
-    if isinstance(found, type) and issubclass(found, Target):
+    if isinstance(declared, type) and issubclass(declared, Target):
         try:
-            return found()
+            return declared()
         except Exception as error:
             raise SettingError(f"{what} cannot be made: {type(error).__name__}: {error}.") from error
-    if not isinstance(found, Target):
+    if not isinstance(declared, Target):
         raise SettingError(f"{what} is not a subclass of spaql.export.Target, nor an instance of one.")
-    return found
+    return declared

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.controllers import Controller
-from spaql.export.machine import Machine, bounds
+from spaql.export.machine import Machine
 from spaql.export.oblique_states import Regions, cut_points, tie_points
 from spaql.program.numbers import Double, Fixed, Number
-from spaql.spaces import unbounded
+from spaql.spaces import space_bounds, unbounded
 
 Corner = tuple[float, ...]
 Ends = tuple[Corner, Corner]
@@ -84,18 +84,20 @@ def _switches(tree: Controller) -> bool:
 
 def _bisected(machine: Machine, rng: np.random.Generator) -> NDArray[Any]:
     """Return inputs on both sides of boundaries of leaves and actions over features, found by bisection."""
-    one, other = (machine.number.inputs(random_points(machine.controller, _BISECTED, rng)) for _ in range(2))
-    columns = np.arange(one.shape[1])
-    other = np.where(columns == rng.integers(one.shape[1], size=(_BISECTED, 1)), other, one)
-    here = _branch(machine, one)
+    first, second = (
+        machine.number.inputs(random_points(machine.controller, _BISECTED, rng)) for _ in range(2)
+    )
+    columns = np.arange(first.shape[1])
+    second = np.where(columns == rng.integers(first.shape[1], size=(_BISECTED, 1)), second, first)
+    here = _branch(machine, first)
     for _ in range(80):
         with np.errstate(over="ignore", invalid="ignore"):
-            middle = one / 2 + other / 2
+            middle = first / 2 + second / 2
         same = _branch(machine, middle) == here
-        one[same] = middle[same]
-        other[~same] = middle[~same]
-    found = here != _branch(machine, other)
-    return np.concatenate([one[found], other[found]])
+        first[same] = middle[same]
+        second[~same] = middle[~same]
+    crossed = here != _branch(machine, second)
+    return np.concatenate([first[crossed], second[crossed]])
 
 
 def _branch(machine: Machine, inputs: NDArray[Any]) -> NDArray[np.int64]:
@@ -150,8 +152,8 @@ def _oblique_points(
     if _switches(tree):
         points["ties of switching laws and their neighbours"] = tie_points(regions, rng)
     for kind, batches in points.items():
-        if len(found := np.concatenate([np.empty((0, tree.dims)), *batches])):
-            yield kind, number.inputs(np.unique(found, axis=0))
+        if len(distinct := np.concatenate([np.empty((0, tree.dims)), *batches])):
+            yield kind, number.inputs(np.unique(distinct, axis=0))
     if tree.dims > 1 and len(centres):
         yield "NaN and infinities", number.inputs(_cancelling(centres, rng))
 
@@ -291,7 +293,7 @@ def _special_values(dims: int) -> Doubles:
 
 def _range(tree: Controller) -> tuple[Doubles, Doubles]:
     """Return the centre, and half of the width, of the bounds and thresholds of each number."""
-    low, high = bounds(tree.observation_space)
+    low, high = space_bounds(tree.observation_space)
     endless = unbounded(tree.observation_space)
     ranges = []
     for j in range(len(low)):

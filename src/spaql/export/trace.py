@@ -26,7 +26,7 @@ TRACKED = -3
 _LABELS = {UNKNOWN: "no valid reading", MANUAL: "manual mode", TRACKED: "tracking"}
 
 
-class Trace:
+class RuleTrace:
     """Requirements, and how often each was tested; a test that fails ends the export.
 
     Leaves go by the numbers of their nodes, which the state of a controller with memory has as well.
@@ -57,8 +57,8 @@ class Trace:
         self._count(requirement, kind, inputs)
 
     def _count(self, requirement: NDArray[np.int64], kind: str, inputs: NDArray[Any]) -> None:
-        found, first, counts = np.unique(requirement, return_index=True, return_counts=True)
-        for number, row, n in zip(found.tolist(), first.tolist(), counts.tolist(), strict=True):
+        requirements, first, counts = np.unique(requirement, return_index=True, return_counts=True)
+        for number, row, n in zip(requirements.tolist(), first.tolist(), counts.tolist(), strict=True):
             self._counts.setdefault(number, Counter())[kind] += n
             self._examples.setdefault(number, inputs[row].tolist())
 

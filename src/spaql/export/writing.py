@@ -29,7 +29,7 @@ _COMPARED = 10_000
 SafeAction = float | str | Sequence[float] | None
 
 
-class Options(TypedDict, total=False):
+class ExportOptions(TypedDict, total=False):
     """What every exporter takes: see `spaql.export.c`."""
 
     safe_action: SafeAction
@@ -81,11 +81,11 @@ def write(
         raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
     trace = target.trace(machine, name)
     with tempfile.TemporaryDirectory() as folder:
-        found = check_equivalence(target, machine, files, name, Path(folder), points, trace)
+        equivalence = check_equivalence(target, machine, files, name, Path(folder), points, trace)
     further = {} if trace is None else trace.files()
     write_together({path.parent / file: content for file, content in {**files, **further}.items()})
     hashes = {file: hashlib.sha256(content).hexdigest() for file, content in further.items()}
-    return replace(found, files=found.files | hashes)
+    return replace(equivalence, files=equivalence.files | hashes)
 
 
 def _compare_rules(rules: Controller, policy: Policy) -> None:

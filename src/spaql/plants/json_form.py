@@ -13,8 +13,8 @@ import numpy as np
 from spaql.archive import load_json, reading, write_atomically
 from spaql.errors import ArchiveError
 from spaql.plants.plant import PlantModel
-from spaql.plants.plant_file import plant_of, plant_to, spaces_of
-from spaql.spaces import describe_space, stored_names
+from spaql.plants.plant_file import declared_in, plant_of, plant_to
+from spaql.spaces import describe_space
 
 FORMAT = "spaql-plant"
 VERSION = 1
@@ -46,7 +46,8 @@ def write_json(model: PlantModel, path: str | os.PathLike[str]) -> None:
     True
     """
     content = (json.dumps(_data(model), indent=1, allow_nan=False) + "\n").encode()
-    (data, arrays), (again, others) = plant_to(model), plant_to(_model(json.loads(content)))
+    data, arrays = plant_to(model)
+    again, others = plant_to(_model(json.loads(content)))
     if data != again or any(others[name].tobytes() != array.tobytes() for name, array in arrays.items()):
         raise ArchiveError("The plant differs when its JSON is read back, so no file is written.")
     write_atomically(path, content)
@@ -93,7 +94,6 @@ def _data(model: PlantModel) -> dict[str, Any]:
 
 
 def _model(data: Mapping[str, Any]) -> PlantModel:
-    observations, actions = spaces_of(data)
     cells = data["cells"]
     law = [
         np.concatenate([np.array(cell["offset"])[:, np.newaxis], cell["observation"], cell["input"]], axis=1)
@@ -108,15 +108,9 @@ def _model(data: Mapping[str, Any]) -> PlantModel:
         **{f"end_{part}": data["ends"][part] for part in _ENDS},
     }
     return PlantModel(
-        name=stored_names("plant", [data["name"]])[0],
         plant=plant_of(parts),
-        observation_space=observations,
-        action_space=actions,
-        horizon=int(data["horizon"]),
         samples=np.array([cell["samples"] for cell in cells], np.int64),
         starts=np.array(data["starts"], np.float64),
         seen=np.array([data["seen"][part] for part in ("low", "high")], np.float64),
-        steps=int(data["steps"]),
-        observations=stored_names("observations", data["observations"]),
-        actions=stored_names("actions", data["actions"]),
+        **declared_in(data),
     )

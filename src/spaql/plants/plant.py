@@ -134,11 +134,11 @@ class PlantModel:
 
     @cached_property
     def _parents(self) -> dict[int, tuple[int, bool]]:
-        found = {}
+        parents = {}
         for node in np.flatnonzero(self.plant.feature >= 0).tolist():
-            found[int(self.plant.left[node])] = (node, True)
-            found[int(self.plant.right[node])] = (node, False)
-        return found
+            parents[int(self.plant.left[node])] = (node, True)
+            parents[int(self.plant.right[node])] = (node, False)
+        return parents
 
     def _batch(self, observations: Any) -> Floats:
         # A copy: the kernels would be compiled anew for a read-only array.

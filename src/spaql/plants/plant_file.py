@@ -38,7 +38,21 @@ def plant_to(model: PlantModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     return data, arrays | {"samples": model.samples, "starts": model.starts, "seen": model.seen}
 
 
-def spaces_of(data: Mapping[str, Any]) -> tuple[Box, Box | Discrete]:
+def declared_in(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a file declares of a plant: its name, spaces, names of numbers, and counts of steps."""
+    observations, actions = _spaces(data)
+    return {
+        "name": stored_names("plant", [data["name"]])[0],
+        "observation_space": observations,
+        "action_space": actions,
+        "horizon": number(data, "horizon", 1, 2**31, whole=True),
+        "steps": number(data, "steps", 0, _MOST, whole=True),
+        "observations": stored_names("observations", data["observations"]),
+        "actions": stored_names("actions", data["actions"]),
+    }
+
+
+def _spaces(data: Mapping[str, Any]) -> tuple[Box, Box | Discrete]:
     """Return the observation space, which must be a vector, and the action space of a plant."""
     observations, actions = (space_from(data[f"{what}_space"]) for what in ("observation", "action"))
     if not isinstance(observations, Box) or len(observations.shape) != 1 or not observations.shape[0]:
@@ -60,21 +74,13 @@ def _kind(name: str) -> type[np.generic]:
 
 def plant_from(document: Document, make: Callable[..., PlantModel]) -> PlantModel:
     """Return the plant of a document; raises `ArchiveError` if it does not hold one."""
-    data = document.data
     arrays = document.arrays
     with reading("plant"):
-        observations, actions = spaces_of(data)
         parts = document.part("plant.")
         return make(
-            name=stored_names("plant", [data["name"]])[0],
             plant=plant_of({name: typed(array, _kind(name)) for name, array in parts.items()}),
-            observation_space=observations,
-            action_space=actions,
-            horizon=number(data, "horizon", 1, 2**31, whole=True),
-            steps=number(data, "steps", 0, _MOST, whole=True),
             samples=np.array(typed(arrays["samples"], np.int64)),
             starts=np.array(typed(arrays["starts"], np.float64)),
             seen=np.array(typed(arrays["seen"], np.float64)),
-            observations=stored_names("observations", data["observations"]),
-            actions=stored_names("actions", data["actions"]),
+            **declared_in(document.data),
         )

@@ -90,13 +90,13 @@ def prediction_errors(
         raise SettingError("episodes is empty, and must hold at least one.")
     if any(n < 1 for n in steps):
         raise SettingError(f"steps is {tuple(steps)}, and must be numbers of 1 or more.")
-    seen = np.concatenate([one.observations for one in episodes])
+    observations = np.concatenate([episode.observations for episode in episodes])
     rows = []
     for n in steps:
         pairs = [_ahead_in(model, episode, n) for episode in episodes]
         predicted, real = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
         absolute = np.abs(predicted - real)
-        spread = np.append(seen.std(axis=0), real[:, -1].std() if len(real) else 0.0)
+        spread = np.append(observations.std(axis=0), real[:, -1].std() if len(real) else 0.0)
         error = np.sqrt(np.mean(absolute**2, axis=0)) if len(real) else np.full(len(spread), np.nan)
         median = np.median(absolute, axis=0) if len(real) else error
         relative = np.divide(error, spread, out=np.full(len(spread), np.nan), where=spread > 0)

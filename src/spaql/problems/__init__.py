@@ -5,9 +5,10 @@ from spaql.problems.classic import find_dynamics
 from spaql.problems.disturbances import Load, Perturbation
 from spaql.problems.disturbed_env import DisturbedEnv
 from spaql.problems.dynamics import Dynamics
+from spaql.problems.making import make_problem
 from spaql.problems.perturbed import perturbed
 from spaql.problems.presets import PRESETS, Preset
-from spaql.problems.problem import EnvironmentLike, Problem, make_problem
+from spaql.problems.problem import EnvironmentLike, Problem
 from spaql.problems.registry import check_environment, environment_names
 
 __all__ = [

@@ -28,9 +28,19 @@ import numpy as np
 from numba.core.caching import FunctionCache
 from numba.core.typing.templates import builtin_registry
 
+from spaql.problems.functions import (
+    NUMBA_OPTIONS,
+    cell_content,
+    defaulted_parameters,
+    inner_function,
+    is_generated,
+    module_of,
+    names_in,
+    numba_options,
+    plain_function,
+)
+
 _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy", "gymnasium"}
-_OPTIONS = ("boundscheck", "error_model", "fastmath", "parallel")
-"""Options of `numba.njit` that change results."""
 _OF_KERNELS = [("error_model", repr("numpy"))]
 """Those of `spaql.kernels.jit.callable_by_kernels`."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
@@ -66,6 +76,17 @@ class Content:
     """What could not be followed, by name: what it is."""
     numba_cached: tuple[Any, ...]
     """Functions that were reached and that Numba caches on disk itself."""
+    without_module: bool = False
+    """Whether a function is of no module that can be imported, as one that `exec` made."""
+
+    @property
+    def is_cacheable(self) -> bool:
+        """Whether compiled code may be kept on disk.
+
+        A change of what could not be followed would not be noticed, and compiled code names the modules of
+        its functions, which are imported where it is loaded.
+        """
+        return not self.unknown and not self.without_module
 
     @property
     def digest(self) -> str:
@@ -106,7 +127,7 @@ def content_of(
     """
     walk = _Walk(functions, code, by_name or is_shipped)
     walk.finish()
-    return Content(walk.parts, walk.unknown, tuple(walk.numba_cached))
+    return Content(walk.parts, walk.unknown, tuple(walk.numba_cached), walk.without_module)
 
 
 def value_token(value: Any) -> Any:
@@ -119,6 +140,7 @@ class _Walk:
         self.parts: dict[str, str] = {}
         self.unknown: dict[str, str] = {}
         self.numba_cached: list[Any] = []
+        self.without_module = False
         self._code = code
         self._by_name = by_name
         self._names: dict[int, str] = {}
@@ -127,14 +149,14 @@ class _Walk:
         and keeps its id."""
         self._waiting: deque[tuple[str, Any]] = deque()
         self._open: set[int] = set()
-        written = [_module_of(plain_function(one)) for one in functions.values()]
+        written = [module_of(plain_function(function)) for function in functions.values()]
         self._home = written[-1] if written else None
         """The module whose names are written without it, so that a script and a module are the same."""
         for name, function in functions.items():
             self._add(name, plain_function(function))
             self._note_cache(function)
             if function is not plain_function(function):
-                self.parts[f"{name} (compiled)"] = sha256(_options(function))
+                self.parts[f"{name} (compiled)"] = sha256(numba_options(function))
 
     def finish(self) -> None:
         """Follow all that waits."""
@@ -168,20 +190,28 @@ class _Walk:
 
     def _function(self, name: str, function: types.FunctionType) -> Any:
         scope = function.__globals__
-        module = _module_of(function)
-        names = sorted(_names_in(function.__code__))
+        module = module_of(function)
+        self.without_module |= function.__module__ not in sys.modules
+        names = sorted(names_in(function.__code__))
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        found = [(cell, f"{name}.{cell}", _contents(content)) for cell, content in cells]
-        found += [(one, self._named(module, one), scope[one]) for one in names if one in scope]
-        modules = [value for _, _, value in found if isinstance(value, types.ModuleType)]
-        for one in modules:  # grows
-            reached = list(self._attributes(one, names))
-            found += [(f"{one.__name__}.{a}", self._named(one.__name__, a), value) for a, value in reached]
+        references = [(cell, f"{name}.{cell}", cell_content(content)) for cell, content in cells]
+        references += [
+            (global_name, self._named(module, global_name), scope[global_name])
+            for global_name in names
+            if global_name in scope
+        ]
+        modules = [value for _, _, value in references if isinstance(value, types.ModuleType)]
+        for reached_module in modules:  # grows
+            reached = list(self._attributes(reached_module, names))
+            references += [
+                (f"{reached_module.__name__}.{a}", self._named(reached_module.__name__, a), value)
+                for a, value in reached
+            ]
             modules += [v for _, v in reached if isinstance(v, types.ModuleType) and v not in modules]
-        parameters = zip(_defaulted(function), function.__defaults__ or (), strict=True)
+        parameters = zip(defaulted_parameters(function), function.__defaults__ or (), strict=True)
         kept = [*parameters, *sorted((function.__kwdefaults__ or {}).items())]
-        found += [(f"{one}=", f"{name}.{one}", value) for one, value in kept]
-        read = [(how, self._refer(what, value)) for how, what, value in found]
+        references += [(f"{parameter}=", f"{name}.{parameter}", value) for parameter, value in kept]
+        read = [(how, self._refer(what, value)) for how, what, value in references]
         return ("function", self._code(function), read, self._overloads(name, function))
 
     def _attributes(self, module: types.ModuleType, names: list[str]) -> Iterator[tuple[str, Any]]:
@@ -194,30 +224,30 @@ class _Walk:
 
     def _overloads(self, name: str, function: types.FunctionType) -> Any:
         """Return what Numba compiles instead of a function, if something was registered for it."""
-        found = []
+        overloads = []
         kinds = [kind for value, kind in builtin_registry.globals if value is function]
-        for template in (one for kind in kinds for one in getattr(kind, "templates", ())):
-            made = getattr(template, "_overload_func", None)
+        for template in (entry for kind in kinds for entry in getattr(kind, "templates", ())):
+            replacement = getattr(template, "_overload_func", None)
             options = getattr(template, "_jit_options", {})
-            kept = [(option, repr(options[option])) for option in _OPTIONS if options.get(option)]
-            own = isinstance(made, types.FunctionType) and not self._by_name(_module_of(made))
+            kept = [(option, repr(options[option])) for option in NUMBA_OPTIONS if options.get(option)]
+            own = isinstance(replacement, types.FunctionType) and not self._by_name(module_of(replacement))
             if own or kept not in ([], _OF_KERNELS):  # which spaql may have registered since
-                found.append((kept, self._refer(f"{name} (overload)", made) if own else ""))
-        return found
+                overloads.append((kept, self._refer(f"{name} (overload)", replacement) if own else ""))
+        return overloads
 
     def _class(self, name: str, kind: type) -> Any:
         bases = [self._refer(base.__name__, base) for base in kind.__bases__ if base is not object]
         if issubclass(kind, enum.Enum):
-            return ("enum", bases, [(one.name, self.token(name, one.value)) for one in kind])
+            return ("enum", bases, [(member.name, self.token(name, member.value)) for member in kind])
         own = {key: value for key, value in vars(kind).items() if key not in _OF_PYTHON}
         fields: Any = ()
         if dataclasses.is_dataclass(kind):
             fields = [
-                (one.name, self._default(name, one.default), self._default(name, one.default_factory))
-                for one in dataclasses.fields(kind)
+                (field.name, self._default(name, field.default), self._default(name, field.default_factory))
+                for field in dataclasses.fields(kind)
             ]
-            made = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
-            own = {key: v for key, v in own.items() if key not in made and not _is_generated(v)}
+            generated = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
+            own = {key: v for key, v in own.items() if key not in generated and not is_generated(v)}
         elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
             fields = (kind._fields, self.token(name, getattr(kind, "_field_defaults", {})))
             functions = (types.FunctionType, property, classmethod, staticmethod)
@@ -227,7 +257,7 @@ class _Walk:
 
     def _is_of_python(self, method: Any) -> bool:
         """Return whether a method of a named tuple was written by Python, not by a person."""
-        return _is_generated(method) or self._by_name(_module_of(getattr(method, "__func__", method)))
+        return is_generated(method) or self._by_name(module_of(getattr(method, "__func__", method)))
 
     def _default(self, name: str, value: Any) -> Any:
         return "" if value is dataclasses.MISSING else self.token(name, value)
@@ -252,11 +282,11 @@ class _Walk:
         self._note_cache(value)
         if shipped := self._shipped_name(value):
             return ("shipped", shipped)
-        if callable(inner := _inner(value)):
-            kept = _options(value)
+        if callable(inner := inner_function(value)):
+            kept = numba_options(value)
             return ("compiled", kept, self.token(name, inner)) if kept else self.token(name, inner)
         if isinstance(value, types.FunctionType | type):
-            return ("part", self._add(self._named(_module_of(value), value.__qualname__), value))
+            return ("part", self._add(self._named(module_of(value), value.__qualname__), value))
         if id(value) in self._open:
             return ("cycle",)
         self._open.add(id(value))
@@ -267,7 +297,7 @@ class _Walk:
 
     def _shipped_name(self, value: Any) -> str | None:
         """Return the full name of a function or class of a module that is followed by name."""
-        module = _module_of(value)
+        module = module_of(value)
         name = getattr(value, "__qualname__", getattr(value, "__name__", None))
         module = "numpy" if isinstance(value, np.ufunc) else module
         if not isinstance(name, str) or not isinstance(module, str) or not self._by_name(module):
@@ -292,11 +322,11 @@ class _Walk:
         if isinstance(value, enum.Enum):
             return ("member", self.token(name, kind), value.name)
         if isinstance(value, tuple | list):
-            return (kind.__name__, getattr(value, "_fields", ()), [self.token(name, one) for one in value])
+            return (kind.__name__, getattr(value, "_fields", ()), [self.token(name, item) for item in value])
         if isinstance(value, set | frozenset):
-            return (kind.__name__, sorted((self.token(name, one) for one in value), key=repr))
+            return (kind.__name__, sorted((self.token(name, item) for item in value), key=repr))
         if isinstance(value, dict | types.MappingProxyType):
-            rows = [(self.token(name, key), self.token(name, one)) for key, one in value.items()]
+            rows = [(self.token(name, key), self.token(name, item)) for key, item in value.items()]
             return (kind.__name__, rows)
         if isinstance(value, range | slice):
             return (kind.__name__, repr(value))
@@ -304,11 +334,14 @@ class _Walk:
             return ("method", self.token(name, value.__func__), self.token(name, value.__self__))
         if isinstance(value, functools.partial):
             inner = (value.func, value.args, value.keywords)
-            return ("partial", [self.token(name, one) for one in inner])
+            return ("partial", [self.token(name, part) for part in inner])
         if isinstance(value, staticmethod | classmethod):
             return (kind.__name__, self.token(name, value.__func__))
         if isinstance(value, property):
-            return ("property", [self.token(name, one) for one in (value.fget, value.fset, value.fdel)])
+            return (
+                "property",
+                [self.token(name, accessor) for accessor in (value.fget, value.fset, value.fdel)],
+            )
         if isinstance(value, functools.cached_property):
             return ("property", self.token(name, value.func))
         if isinstance(value, types.MemberDescriptorType):
@@ -353,70 +386,11 @@ def is_shipped(module: str | None) -> bool:
     return file is None or os.path.realpath(file).startswith(_STDLIB)
 
 
-def plain_function(function: Any) -> Any:
-    """Return the Python function of a compiled one."""
-    return getattr(function, "py_func", function)
-
-
-def _inner(value: Any) -> Any:
-    """Return the Python function that something of Numba's was made from."""
-    for holder in (value, getattr(value, "_dispatcher", None), getattr(value, "gufunc_builder", None)):
-        if inner := getattr(holder, "py_func", None):
-            return inner
-    kind = type(value).__module__ or ""
-    names = ("_defn", "_pyfunc") if kind.startswith("numba.") else ()  # intrinsics, C callbacks
-    return next((getattr(value, name) for name in names if hasattr(value, name)), None)
-
-
-def _options(compiled: Any) -> list[tuple[str, str]]:
-    """Return the options of something of Numba's that change results."""
-    options = getattr(compiled, "targetoptions", {})
-    return [(option, repr(options[option])) for option in _OPTIONS if options.get(option)]
-
-
-def _module_of(value: Any) -> str | None:
-    """Return the name of the module in which a function or a class was written."""
-    if isinstance(value, types.FunctionType):  # `functools.wraps` changes its `__module__`
-        return str(value.__globals__.get("__name__"))
-    module = getattr(value, "__module__", None)
-    return module if isinstance(module, str) else None
-
-
 def _code_token(code: types.CodeType) -> Any:
     shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     constants = [_code_token(c) if inspect.iscode(c) else value_token(c) for c in code.co_consts]
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return (shape, code.co_code, code.co_exceptiontable, constants, names)
-
-
-def _names_in(code: types.CodeType) -> set[str]:
-    """Return all names in code and the functions within it; texts too, which `getattr` may take."""
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if inspect.iscode(constant):
-            names |= _names_in(constant)
-        elif isinstance(constant, str) and constant.isidentifier():
-            names.add(constant)
-    return names
-
-
-def _contents(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a variable that has no value yet
-        return None
-
-
-def _defaulted(function: types.FunctionType) -> tuple[str, ...]:
-    code = function.__code__
-    n = len(function.__defaults__ or ())
-    return code.co_varnames[code.co_argcount - n : code.co_argcount]
-
-
-def _is_generated(value: Any) -> bool:
-    """Return whether a method was written by Python, not by a person."""
-    code = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)
-    return code is not None and code.co_filename.startswith("<string>")
 
 
 def _is_plain_object(kind: type) -> bool:
@@ -427,4 +401,5 @@ def _is_plain_object(kind: type) -> bool:
 
 
 def _sorted(value: Any) -> list[tuple[str, Any]]:
-    return sorted((name, one) for name, one in vars(value).items() if name != "_np_random")
+    attributes = getattr(value, "__dict__", {})  # a sentinel, which is an `object()`, has none
+    return sorted((name, attribute) for name, attribute in attributes.items() if name != "_np_random")

@@ -12,6 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from spaql.errors import UnsupportedSpaceError
 from spaql.problems.disturbances import Load, checked
+from spaql.spaces import space_bounds
 
 Environment = gymnasium.Env[Any, Any]
 
@@ -73,11 +74,11 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             disturbance=disturbance,
         )
         super().__init__(env)
-        seen = env.observation_space
+        observations = env.observation_space
         done = env.action_space
         if len(done.shape or ()) > 1:
             raise UnsupportedSpaceError(f"Disturbances need simple actions, not {done}.")
-        self._observations = _ranges(seen)
+        self._observations = _ranges(observations)
         self._declared = checked(
             self._observations,
             [str(j) for j in range(int(done.n))] if isinstance(done, Discrete) else _ranges(done),
@@ -117,14 +118,14 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Make a step with the action that reaches the plant."""
         self._line = [self._sent(action), *self._line[:-1]]
-        given = self._line[self._delay]
+        applied = self._line[self._delay]
         if self._declared.low:
-            given = given.copy()
+            applied = applied.copy()
             for j, size, begins in self._loads:
-                given[j] += size if self._steps >= begins else 0.0
-            given = given.astype(self.action_space.dtype)
+                applied[j] += size if self._steps >= begins else 0.0
+            applied = applied.astype(self.action_space.dtype)
         self._steps += 1
-        observation, reward, terminated, truncated, info = super().step(given)
+        observation, reward, terminated, truncated, info = super().step(applied)
         shown = self._waiting if self._declared.late_observations else observation
         self._waiting = observation
         return self._noisy(shown), reward, terminated, truncated, info
@@ -138,7 +139,7 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         if isinstance(space, Discrete):
             is_replaced = any(noise) and rng.random() < noise[int(action - space.start)]
             return space.start + rng.integers(space.n) if is_replaced else action
-        low, high, rate = (np.array(one) for one in (declared.low, declared.high, declared.rate))
+        low, high, rate = (np.array(bound) for bound in (declared.low, declared.high, declared.rate))
         wanted = np.asarray(action, np.float64)
         if any(noise):
             wanted = wanted + rng.normal(size=len(noise)) * noise
@@ -150,22 +151,20 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             return observation
         most = np.array(self._declared.most_noise)
         noise = np.clip(self._generator.normal(size=len(most)) * self._declared.noise, -most, most)
-        seen = np.asarray(observation)
-        noisy = seen.ravel() + noise
-        if seen.dtype.kind in "iu":
+        array = np.asarray(observation)
+        noisy = array.ravel() + noise
+        if array.dtype.kind in "iu":
             low, high = np.array(list(self._observations.values())).T
             noisy = np.clip(np.rint(noisy), low, high)
-        return noisy.reshape(seen.shape).astype(seen.dtype)[()]
+        return noisy.reshape(array.shape).astype(array.dtype)[()]
 
 
 def _ranges(space: gymnasium.Space[Any]) -> dict[str, tuple[float, float]]:
     """Return the range of each number of a space, by its place."""
-    if isinstance(space, Discrete):
-        return {"0": (float(space.start), float(space.start + space.n - 1))}
-    if not isinstance(space, Box):
+    if not isinstance(space, Box | Discrete):
         raise UnsupportedSpaceError(f"Disturbances need a Box or Discrete space, not {space}.")
-    ends = zip(space.low.ravel().tolist(), space.high.ravel().tolist(), strict=True)
-    return {str(j): (float(low), float(high)) for j, (low, high) in enumerate(ends)}
+    low, high = (ends.tolist() for ends in space_bounds(space))
+    return {str(j): ends for j, ends in enumerate(zip(low, high, strict=True))}
 
 
 def _by_name(values: Mapping[int, Any] | None) -> dict[str, Any]:

@@ -18,22 +18,16 @@ from spaql.errors import SettingError, UncachedPlantWarning
 from spaql.kernels.draws import Draws
 from spaql.kernels.jit import ENABLED, NumbaError, cache_by, callable_by_kernels, njit
 from spaql.kernels.plant import Plant, compile_plant
-from spaql.problems.content import Content, content_of, plain_function, sha256
-from spaql.problems.disturbances import (
-    Disturbances,
-    Functions,
-    Load,
-    Perturbation,
-    checked,
-    disturbed,
-    extras_of,
-    known,
-)
+from spaql.problems.content import Content, content_of, sha256
+from spaql.problems.disturbances import Disturbances, Functions, Load, Perturbation, checked, extras_of
+from spaql.problems.disturbed import disturbed
+from spaql.problems.functions import plain_function
+from spaql.problems.meaning import Meaning, check_meaning
 from spaql.problems.stage_cost import LISTED, ConstraintLike, StageCost, reward_function, with_stage_cost
 from spaql.problems.state_variables import state_place
+from spaql.problems.trial import try_functions
 from spaql.problems.user_errors import describe_error
 from spaql.registration import ENTRY_POINT, register
-from spaql.values import real_number
 
 State = tuple[float, ...]
 
@@ -176,12 +170,11 @@ class Dynamics:
         check_meaning(list(self.observations), self.setpoints, self.angles, self.sample_time)
         _ = self.stage_cost
         self._cache_by_content()
-        declared, (start, step, observe) = self.disturbances, self._plain_functions
+        disturbed = self.disturbances.is_needed  # an error in the declaration comes before one in a function
+        start, step, observe = self._plain_functions
         object.__setattr__(self, "plant_dims", self._tried(start, self._with_all(step), observe))
-        if declared.is_needed:
-            object.__setattr__(self, "state_dims", self._tried(*self.functions))
-        else:
-            object.__setattr__(self, "state_dims", self.plant_dims)
+        state_dims = self._tried(*self.functions) if disturbed else self.plant_dims
+        object.__setattr__(self, "state_dims", state_dims)
         DYNAMICS[self.id] = self
         register(self.id, self.horizon)
 
@@ -251,6 +244,18 @@ class Dynamics:
         }
 
     @property
+    def meaning(self) -> Meaning:
+        """What it declares of its observations and actions."""
+        return Meaning(
+            observations=tuple(self.observations),
+            actions=tuple(self.actions),
+            setpoints=self.setpoints,
+            angles=self.angles,
+            sample_time=self.sample_time,
+            constraints=self.stage_cost.constraints if self.stage_cost else (),
+        )
+
+    @property
     def declares_more(self) -> bool:
         """Whether disturbances, parameters or set-points are declared."""
         return bool(self.disturbances.is_needed or self.parameters or self.setpoints)
@@ -268,8 +273,8 @@ class Dynamics:
         if self.stage_cost is None:
             return np.zeros((len(states), 0), np.bool_)
         observe = plain_function(self.observe)
-        seen = [observe(tuple(row)) for row in states[:, : self.plant_dims].tolist()]
-        return self.stage_cost.broken(np.array(seen, np.float64), actions)
+        observations = [observe(tuple(row)) for row in states[:, : self.plant_dims].tolist()]
+        return self.stage_cost.broken(np.array(observations, np.float64), actions)
 
     def _with_cost(self, step: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., Any]:
         """Return a step with the declared cost; one without is returned as it is."""
@@ -313,23 +318,27 @@ class Dynamics:
         """Draw states in which episodes start, one per row, as the loops take them."""
         return self.plant.draw(n, rng)
 
+    def _tried(self, *functions: Callable[..., Any]) -> int:
+        """Call `start`, `step` and `observe` once; returns the length of a state."""
+        return try_functions(functions, self.action_space, len(self.observations), self.reference)
+
     def _with_all(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """Return `step` as a function of the state and the action alone."""
-        given = {
+        values = {
             "parameters": tuple(self.middle_parameters.values()),
             "rng": Draws(np.zeros(2, np.int64)),
         }
-        extras = tuple(given[name] for name in self.disturbances.extras)
+        extras = tuple(values[name] for name in self.disturbances.extras)
         return lambda state, action: step(state, action, *extras)
 
     @property
     def content(self) -> Content:
         """The functions that are simulated and all that they refer to, as they are now."""
-        given = {"start": self.start, "observe": self.observe, "step": self.step}
+        declared = {"start": self.start, "observe": self.observe, "step": self.step}
         simulated = dict(
             zip(("simulated start", "simulated step", "simulated observe"), self.functions, strict=True)
         )
-        return content_of(simulated | given)
+        return content_of(simulated | declared)
 
     @property
     def digest(self) -> str:
@@ -366,7 +375,7 @@ class Dynamics:
         if ENABLED:
             content = content_of({"start": self.start, "step": self.step, "observe": self.observe})
             for function in content.numba_cached:
-                cache_by(function, _key(content), cached=not content.unknown)
+                cache_by(function, _key(content), cached=content.is_cacheable)
 
     @cached_property
     def plant(self) -> Plant:
@@ -377,19 +386,21 @@ class Dynamics:
             n_seen=len(self.observations),
             n_actions=len(self.actions) if isinstance(self.actions, Mapping) else 0,
             depends_on=_key(self._compiled_from),
-            cached=not self._compiled_from.unknown,
+            cached=self._compiled_from.is_cacheable,
         )
 
     @cached_property
     def _compiled_functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
         """The compiled `start`, `step` and `observe`, tried once."""
-        cached = not self._compiled_from.unknown
-        given: list[Callable[..., Any]] = [self.start, self.step, self.observe]
-        contents = [content_of({"function": function}) for function in given]
+        cached = self._compiled_from.is_cacheable
+        declared: list[Callable[..., Any]] = [self.start, self.step, self.observe]
+        contents = [content_of({"function": function}) for function in declared]
         # Cached code is linked by name. So where one of the three calls others, all are of one process.
-        joint = sha256([_key(one) for one in contents])
-        keys = [_key(one) if len(one.parts) == 1 else joint for one in contents]
-        start, step, observe = (_compiled(f, key, cached=cached) for f, key in zip(given, keys, strict=True))
+        joint = sha256([_key(content) for content in contents])
+        keys = [_key(content) if len(content.parts) == 1 else joint for content in contents]
+        start, step, observe = (
+            _compiled(f, key, cached=cached) for f, key in zip(declared, keys, strict=True)
+        )
         compiled = start, step, observe
         try:
             # Errors in the loops would hide the location of the fault.
@@ -403,29 +414,7 @@ class Dynamics:
     def _compiled_wrapper(self, function: Callable[..., Any]) -> Callable[..., Any]:
         key = _key(self._compiled_from)
         function.__qualname__ += f"_{key[:16]}"  # cached code is linked by name
-        return njit(function, depends_on=key, cached=not self._compiled_from.unknown)
-
-    def _tried(self, start: Callable[..., Any], step: Callable[..., Any], observe: Callable[..., Any]) -> int:
-        """Call the functions once, refuse invalid results, and return the length of a state."""
-        state = start(np.random.default_rng(0))
-        _check_floats(state, "start", "a state")
-        space = self.action_space
-        action = 0 if isinstance(space, Discrete) else ((space.low + space.high) / 2).astype(np.float64)
-        result = step(state, action)
-        if not isinstance(result, tuple) or len(result) != 3:
-            raise SettingError(f"step must return (next state, reward, terminated), and returned {result!r}.")
-        _check_floats(result[0], "step", "a state")
-        if len(result[0]) != len(state):
-            raise SettingError(f"step turned a state of {len(state)} numbers into one of {len(result[0])}.")
-        seen = observe(state)
-        _check_floats(seen, "observe", "an observation")
-        if len(seen) != len(self.observations):
-            raise SettingError(
-                f"observe returns {len(seen)} numbers, and {len(self.observations)} are named."
-            )
-        if self.reference is not None and len(self.reference) != len(seen):
-            raise SettingError(f"The reference must have {len(seen)} numbers, as an observation has.")
-        return len(state)
+        return njit(function, depends_on=key, cached=self._compiled_from.is_cacheable)
 
 
 DYNAMICS: dict[str, Dynamics] = {}
@@ -435,29 +424,6 @@ DYNAMICS: dict[str, Dynamics] = {}
 def _key(content: Content) -> str:
     """Return a hash of content and of the libraries that are followed by name."""
     return sha256((content.digest, np.__version__, numba.__version__))
-
-
-def check_meaning(
-    observations: Sequence[str],
-    setpoints: Mapping[str, str],
-    angles: Sequence[str],
-    sample_time: float | None,
-) -> None:
-    """Refuse set-points and angles that are not observed."""
-    known(setpoints, observations, "setpoints", "observation")
-    known(dict.fromkeys(setpoints.values()), observations, "setpoints", "observation")
-    for name in angles:
-        if name not in observations and not {f"cos({name})", f"sin({name})"} <= {*observations}:
-            raise SettingError(
-                f"angles names {name!r}, and neither {name} nor cos({name}) and sin({name}) are observed."
-            )
-    if sample_time is not None:
-        real_number("sample_time", sample_time, above=0.0)
-
-
-def _check_floats(value: Any, function: str, what: str) -> None:
-    if not isinstance(value, tuple) or not value or not all(isinstance(x, float) for x in value):
-        raise SettingError(f"{function} must return {what} as a tuple of floats, and returned {value!r}.")
 
 
 def _compiled(function: Callable[..., Any], depends_on: str, *, cached: bool) -> Callable[..., Any]:

@@ -12,8 +12,9 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from spaql.problems.dynamics import DYNAMICS, Dynamics
-from spaql.problems.meaning import Meaning, declared_by
-from spaql.problems.stage_cost import BROKEN
+from spaql.problems.layers import layers
+from spaql.problems.meaning import Meaning
+from spaql.problems.stage_cost import BROKEN, StageCostEnv
 
 Observation = NDArray[np.float32]
 
@@ -64,16 +65,16 @@ class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
         plant = self.dynamics.plant
         fresh = self._ended
         raw = np.array(actions, np.float64, order="C").reshape(self.num_envs, -1)
-        seen, rewards, terminated = plant.step_rows(~fresh, raw, self._states)
+        observations, rewards, terminated = plant.step_rows(~fresh, raw, self._states)
         info = _info(self.dynamics, self._states, raw)
         self._steps += 1
         if fresh.any():
             plant.begin(fresh, self.np_random, self._states)
-            seen = plant.observe(self._states)
+            observations = plant.observe(self._states)
             self._steps[fresh] = 0
         truncated = ~terminated & (self._steps >= self.max_episode_steps)
         self._ended = terminated | truncated
-        return seen.astype(np.float32), rewards, terminated, truncated, info
+        return observations.astype(np.float32), rewards, terminated, truncated, info
 
 
 class DynamicsEnv(gymnasium.Env[Any, Any]):
@@ -85,7 +86,7 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
         self.dynamics = DYNAMICS[dynamics]
         self.observation_space = self.dynamics.observation_space
         self.action_space = self.dynamics.action_space
-        self.meaning: Meaning = declared_by(self.dynamics)
+        self.meaning: Meaning = self.dynamics.meaning
         self.render_mode = render_mode
         self._state = np.zeros((1, self.dynamics.state_dims))
         self._renderer: Any = None
@@ -102,8 +103,8 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
 
     def _get_obs(self) -> Observation:
         """Return the observation; the method has the name that Gymnasium's own environments use."""
-        seen: Observation = self.dynamics.plant.observe(self._state)[0].astype(np.float32)
-        return seen
+        observation: Observation = self.dynamics.plant.observe(self._state)[0].astype(np.float32)
+        return observation
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -119,12 +120,12 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Make a step."""
         raw = np.array(action, np.float64).reshape(1, -1)
-        seen, reward, terminated = self.dynamics.plant.step_rows(_ONE, raw, self._state)
+        observations, reward, terminated = self.dynamics.plant.step_rows(_ONE, raw, self._state)
         info = {name: rows[0] for name, rows in _info(self.dynamics, self._state, raw).items()}
         self._last_action = action
         if self.render_mode == "human":
             self.render()
-        return seen[0].astype(np.float32), float(reward[0]), bool(terminated[0]), False, info
+        return observations[0].astype(np.float32), float(reward[0]), bool(terminated[0]), False, info
 
     def render(self) -> Any:
         """Render the state with the environment named by `renderer`."""
@@ -145,3 +146,10 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
 
 
 _ONE = np.ones(1, np.bool_)
+
+
+def declares_cost(env: gymnasium.Env[Any, Any]) -> bool:
+    """Return whether an environment charges a stage cost itself: by a wrapper, or by its equations."""
+    plant = env.unwrapped
+    equations = isinstance(plant, DynamicsEnv) and plant.dynamics.stage_cost is not None
+    return equations or any(isinstance(layer, StageCostEnv) for layer in layers(env))

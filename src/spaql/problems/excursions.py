@@ -49,22 +49,22 @@ def excursions_of(outside: Floats, low: Floats, high: Floats, names: Sequence[st
 
     `outside` has a row for each episode: of each observation the farthest value, NaN if it never left.
     """
-    found = []
+    excursions = []
     for j, name in enumerate(names):
         values = outside[~np.isnan(outside[:, j]), j]
         if len(values):
             distances = np.maximum(low[j] - values, values - high[j])
             farthest = float(values[np.argmax(distances)])
-            found.append(Excursion(name, float(low[j]), float(high[j]), len(values), farthest))
-    return tuple(found)
+            excursions.append(Excursion(name, float(low[j]), float(high[j]), len(values), farthest))
+    return tuple(excursions)
 
 
 def joined_excursions(parts: Iterable[Sequence[Excursion]]) -> tuple[Excursion, ...]:
     """Return the excursions of all parts of an evaluation, by observation."""
-    found: dict[str, Excursion] = {}
+    joined: dict[str, Excursion] = {}
     for part in parts:
-        for one in part:
-            before = found.setdefault(one.name, replace(one, episodes=0))
-            farther = max(before, one, key=lambda excursion: excursion.distance)
-            found[one.name] = replace(farther, episodes=before.episodes + one.episodes)
-    return tuple(found.values())
+        for excursion in part:
+            before = joined.setdefault(excursion.name, replace(excursion, episodes=0))
+            farther = max(before, excursion, key=lambda excursion: excursion.distance)
+            joined[excursion.name] = replace(farther, episodes=before.episodes + excursion.episodes)
+    return tuple(joined.values())

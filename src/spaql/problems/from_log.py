@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.formatting import counted
-from spaql.problems.dynamics import check_meaning
 from spaql.problems.log import Log
 from spaql.problems.log_tables import Floats, find_column
+from spaql.problems.meaning import check_meaning
 from spaql.problems.problem import Problem
 from spaql.problems.stage_cost import ConstraintLike, StageCost
 from spaql.program.formula import Formula
@@ -61,18 +61,18 @@ class Objective:
         """Return the objective over columns, by their names, given either a cost or a reward."""
         if (cost is None) == (reward is None):
             raise SettingError("Give either a cost or a reward, as an expression of the columns.")
-        seen, done = (tuple(map(identifier, names)) for names in (observations, actions))
-        after = tuple(_NEXT + name for name in seen)
-        every = (*seen, *done, *after, _ENDED)
+        observed, done = (tuple(map(identifier, names)) for names in (observations, actions))
+        after = tuple(_NEXT + name for name in observed)
+        every = (*observed, *done, *after, _ENDED)
         for name in every:
             if every.count(name) > 1:
                 raise SettingError(f"Two columns are written {name!r} in expressions: rename one.")
         what, text = ("cost", cost) if cost is not None else ("reward", reward)
         assert text is not None
         goal = Formula.parse(what, text, every)
-        ended = None if end is None else Formula.parse("end condition", end, seen)
+        ended = None if end is None else Formula.parse("end condition", end, observed)
         stage = StageCost.of(None, constraints, observations, actions)
-        return cls(seen, done, goal, -1.0 if cost is not None else 1.0, ended, stage)
+        return cls(observed, done, goal, -1.0 if cost is not None else 1.0, ended, stage)
 
     @property
     def sees_states(self) -> bool:
@@ -93,8 +93,8 @@ class Objective:
         values = dict(zip(self.observations, states.T, strict=True))
         values |= dict(zip(self.actions, actions.T, strict=True))
         values |= {_NEXT + name: column for name, column in zip(self.observations, nexts.T, strict=True)}
-        found = np.asarray(self.sign * self.reward(values | {_ENDED: ended}, len(states)))
-        return self.stage.rewards(found, nexts, actions) if self.stage.changes_reward else found
+        rewards = np.asarray(self.sign * self.reward(values | {_ENDED: ended}, len(states)))
+        return self.stage.rewards(rewards, nexts, actions) if self.stage.changes_reward else rewards
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +185,8 @@ def _broken(stage: StageCost, nexts: Floats, taken: Floats, begins: NDArray[np.i
     counts = np.logical_or.reduceat(stage.broken(nexts, taken), begins, axis=0).sum(axis=0).tolist()
     episodes = counted(len(begins), "episode")
     return [
-        f"the constraint {one.label} is broken in {count:,} of {episodes} of the log"
-        for one, count in zip(stage.constraints, counts, strict=True)
+        f"the constraint {constraint.label} is broken in {count:,} of {episodes} of the log"
+        for constraint, count in zip(stage.constraints, counts, strict=True)
     ]
 
 

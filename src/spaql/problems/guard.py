@@ -15,7 +15,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
@@ -24,7 +24,7 @@ from spaql.formatting import process_end
 from spaql.kernels.partition.standardise import misfit
 from spaql.problems.excursions import Excursion, Floats, excursions_of
 from spaql.problems.user_errors import message_of, place_of
-from spaql.spaces import observation_names
+from spaql.spaces import observation_names, space_bounds
 
 MARGIN = 0.1
 """Part of its range by which an observation may lie out of bounds, because of noise. The last observation of
@@ -64,22 +64,16 @@ class Guard:
         self._type = np.dtype(space.dtype)
         whole = "iub" if self._type.kind in "iub" else _NUMBERS
         self.kinds = "iu" if isinstance(space, Discrete) else whole
-        if isinstance(space, Discrete):
-            first = float(space.start)
-            low = np.array([first])
-            high = np.array([first + float(space.n) - 1.0])
-        else:
-            assert isinstance(space, gymnasium.spaces.Box)
-            low = space.low.astype(np.float64)
-            high = space.high.astype(np.float64)
-        self._bounds = low.ravel(), high.ravel()
+        assert isinstance(space, Box | Discrete)
+        low, high = space_bounds(space)
+        self._bounds = low, high
         if not isinstance(space, Discrete):
             with np.errstate(all="ignore"):
                 margin = np.nan_to_num(MARGIN * (high - low), nan=np.inf, posinf=np.inf)
                 low = low - margin
                 high = high + margin
-        self._low = low.ravel()
-        self._high = high.ravel()
+        self._low = low
+        self._high = high
         self._names = observation_names(space, names)
         self._listed = isinstance(space, Discrete)
         self.begin(1)
@@ -130,12 +124,12 @@ class Guard:
         if misfit(batch, self._low, self._high, running, ended) >= 0:
             self._judge(array, batch, running, ended)
 
-    def count(self, seen: Floats) -> None:
+    def count(self, observations: Floats) -> None:
         """Count observations beyond bounds: episodes × steps × values, NaN where there is none."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # an observation that is never there
-            low = np.nanmin(seen, axis=1)
-            high = np.nanmax(seen, axis=1)
+            low = np.nanmin(observations, axis=1)
+            high = np.nanmax(observations, axis=1)
         farthest = np.where(self._bounds[0] - low > high - self._bounds[1], low, high)
         left = (low < self._low) | (high > self._high)
         self._outside = np.where(left, farthest, np.nan)
@@ -303,9 +297,9 @@ class GuardedVectorEnv:
             else:
                 self._env.step_async(actions)  # type: ignore[attr-defined]
                 result = self._env.step_wait(self._step_timeout)  # type: ignore[attr-defined]
-            observations, given, terminated, truncated, self.info = result
+            observations, raw_rewards, terminated, truncated, self.info = result
             # Some environments return JAX arrays.
-            rewards = np.asarray(given, np.float64).reshape(len(running))
+            rewards = np.asarray(raw_rewards, np.float64).reshape(len(running))
             terminated = np.asarray(terminated, np.bool_)
             truncated = np.asarray(truncated, np.bool_)
         bad = running & ~np.isfinite(rewards)

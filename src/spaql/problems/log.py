@@ -99,7 +99,7 @@ def _read(
     if len(set(wanted)) != len(wanted):
         twice = next(name for name in wanted if wanted.count(name) > 1)
         raise SettingError(f"The column {twice!r} is named twice: a column is an observation or an action.")
-    tables = [read_table(one, wanted, episode) for one in sources]
+    tables = [read_table(table, wanted, episode) for table in sources]
     names = list(tables[0].numbers)
     if len(names) != len(wanted):
         raise SettingError(f"{wanted} name only the columns {names}: a column is one observation or action.")
@@ -112,7 +112,7 @@ def _read(
     parts = [_transitions(table, names[:dims], names[dims:last], notes) for table in tables]
     times = [_times(table, names[last]) for table in tables] if time else None
     if times is not None:
-        step = float(np.median(np.concatenate([one[~np.isnan(one)] for one in times])))
+        step = float(np.median(np.concatenate([gaps[~np.isnan(gaps)] for gaps in times])))
         for table, part, gaps in zip(tables, parts, times, strict=True):
             _cut_at_gaps(table, names[last], part, gaps, step, notes)
     kept = [np.flatnonzero(part.there) for part in parts]
@@ -182,14 +182,14 @@ def _transitions(table: Table, observations: list[str], actions: list[str], note
     if table.labels is not None:
         labels = np.array(table.labels, np.str_)
         same[:-1] = labels[1:] == labels[:-1]
-        seen: set[str] = set()
+        ended: set[str] = set()
         for i in np.flatnonzero(np.append(True, ~same[:-1])[:count]).tolist():
-            if labels[i] in seen:
+            if labels[i] in ended:
                 raise SettingError(
                     f"{table.name}, row {int(table.rows[i])} goes on with the episode {str(labels[i])!r}, "
                     "which has ended before: sort the rows by episode and time."
                 )
-            seen.add(str(labels[i]))
+            ended.add(str(labels[i]))
     no_state, no_action = (np.asarray(np.isnan(rows).any(axis=1)) for rows in (states, taken))
     lost = no_state | (no_action & same)
     if lost.any():

@@ -76,12 +76,12 @@ def _stretches(rows: Floats, length: Ints, first: Bools, moves: Bools) -> Ints:
     return source
 
 
-def _are_same(rows: Floats, length: Ints, one: Ints, other: Ints) -> Bools:
+def _are_same(rows: Floats, length: Ints, begin: Ints, other: Ints) -> Bools:
     """Return which pairs of stretches are the same."""
-    same = np.asarray(length[one] == length[other])
+    same = np.asarray(length[begin] == length[other])
     for k in range(_LONG):
-        to_compare = np.flatnonzero(same & (length[one] > k))
-        apart = np.abs(rows[one[to_compare] + k] - rows[other[to_compare] + k])
+        to_compare = np.flatnonzero(same & (length[begin] > k))
+        apart = np.abs(rows[begin[to_compare] + k] - rows[other[to_compare] + k])
         same[to_compare] = (apart <= _SAME).all(axis=1)
     return same
 

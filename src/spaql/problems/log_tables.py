@@ -100,7 +100,7 @@ def _of_lines(path: Path, file: TextIO, numbers: Sequence[str], label: str | Non
         raise SettingError(f"{path} has two columns {twice!r}: give each its own name.")
     columns = {name: find_column(name, header, str(path)) for name in (*numbers, *([label] if label else []))}
     places = {name: header.index(column) for name, column in columns.items()}
-    found = {name: array("d") for name in numbers}
+    cells_of = {name: array("d") for name in numbers}
     labels: list[str] = []
     rows = array("q")
     begins = reader.line_num + 1
@@ -114,14 +114,14 @@ def _of_lines(path: Path, file: TextIO, numbers: Sequence[str], label: str | Non
                     f"{path}, row {reader.line_num} has {len(cells)} cells, and the header has {len(header)}."
                 )
             for name in numbers:
-                found[name].append(_number(cells[places[name]], path, reader.line_num, columns[name]))
+                cells_of[name].append(_number(cells[places[name]], path, reader.line_num, columns[name]))
             if label:
                 own = cells[places[label]].strip()
                 labels.append(labels[-1] if labels and labels[-1] == own else own)  # one text an episode
             rows.append(reader.line_num)
     except csv.Error as error:
         raise SettingError(f"{path}, row {begins} is no CSV: {error}.") from error
-    arrays = {columns[name]: np.array(values, np.float64) for name, values in found.items()}
+    arrays = {columns[name]: np.array(values, np.float64) for name, values in cells_of.items()}
     return Table(str(path), arrays, labels if label else None, np.array(rows, np.int64))
 
 
@@ -137,13 +137,13 @@ def _number(cell: str, path: Path, row: int, column: str) -> float:
     return value
 
 
-def _of_arrays(name: str, given: Mapping[str, Any], numbers: Sequence[str], label: str | None) -> Table:
-    there = [str(key) for key in given]
+def _of_arrays(name: str, columns: Mapping[str, Any], numbers: Sequence[str], label: str | None) -> Table:
+    there = [str(key) for key in columns]
     arrays = {}
     for wanted in numbers:
         column = find_column(wanted, there, name)
         try:
-            arrays[column] = np.array(given[column], np.float64)
+            arrays[column] = np.array(columns[column], np.float64)
         except (TypeError, ValueError) as error:
             raise SettingError(f"{name}, column {column!r} holds what is no number: {error}.") from error
         if arrays[column].ndim != 1:
@@ -151,7 +151,7 @@ def _of_arrays(name: str, given: Mapping[str, Any], numbers: Sequence[str], labe
         if np.isinf(arrays[column]).any():
             row = int(np.flatnonzero(np.isinf(arrays[column]))[0]) + 1
             raise SettingError(f"{name}, row {row}, column {column!r} is infinite.")
-    labels = [str(one) for one in given[find_column(label, there, name)]] if label else None
+    labels = [str(cell) for cell in columns[find_column(label, there, name)]] if label else None
     lengths = {len(column) for column in arrays.values()} | ({len(labels)} if labels is not None else set())
     if len(lengths) != 1:
         raise SettingError(f"{name} has columns of different lengths: {sorted(lengths)}.")

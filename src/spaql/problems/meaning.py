@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium
 
-from spaql.problems.dynamics import Dynamics
+from spaql.errors import SettingError
 from spaql.problems.stage_cost import Constraint
+from spaql.values import real_number, refuse_unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,19 +32,39 @@ class Meaning:
     """Hashes of the plant that it simulates, in place of those of its class: the `file` of an FMU."""
 
 
-def meaning_of(env: gymnasium.Env[Any, Any], dynamics: Dynamics | None = None) -> Meaning:
-    """Return what compiled dynamics or else an environment declare; nothing by default."""
-    declared = getattr(env.unwrapped, "meaning", None) if dynamics is None else declared_by(dynamics)
+def meaning_of(env: gymnasium.Env[Any, Any]) -> Meaning:
+    """Return what an environment declares; nothing by default."""
+    declared = getattr(env.unwrapped, "meaning", None)
     return declared if isinstance(declared, Meaning) else Meaning()
 
 
-def declared_by(dynamics: Dynamics) -> Meaning:
-    """Return what compiled dynamics declare."""
-    return Meaning(
-        observations=tuple(dynamics.observations),
-        actions=tuple(dynamics.actions),
-        setpoints=dynamics.setpoints,
-        angles=dynamics.angles,
-        sample_time=dynamics.sample_time,
-        constraints=dynamics.stage_cost.constraints if dynamics.stage_cost else (),
+def check_meaning(
+    observations: Sequence[str],
+    setpoints: Mapping[str, str],
+    angles: Sequence[str],
+    sample_time: float | None,
+) -> None:
+    """Refuse set-points and angles that are not observed."""
+    refuse_unknown([*setpoints, *setpoints.values()], observations, "setpoints", "observation")
+    for name in angles:
+        if name not in observations and not {f"cos({name})", f"sin({name})"} <= {*observations}:
+            raise SettingError(
+                f"angles names {name!r}, and neither {name} nor cos({name}) and sin({name}) are observed."
+            )
+    if sample_time is not None:
+        real_number("sample_time", sample_time, above=0.0)
+
+
+def renamed_meaning(meaning: Meaning, names: Sequence[str]) -> Meaning:
+    """Return what is declared, for observations of other names in the same order.
+
+    Set-points and angles are named by the observations: without names of these there are none.
+    """
+    new = dict(zip(meaning.observations, names, strict=True)) if meaning.observations else {}
+    angles = [new.get(x, x) for x in meaning.angles if x in new or f"cos({x})" in names] if new else []
+    return replace(
+        meaning,
+        observations=tuple(names),
+        setpoints={new[output]: new[goal] for output, goal in meaning.setpoints.items()} if new else {},
+        angles=tuple(angles),
     )

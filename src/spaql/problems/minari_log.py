@@ -24,17 +24,17 @@ def minari_columns(name: str) -> dict[str, Any]:
             f"The Minari dataset {name!r} cannot be read: {error} Is it on this machine? If not: minari "
             f"download {name}."
         ) from error
-    seen = []
+    observed = []
     done = []
     labels = []
     for episode in dataset.iterate_episodes():
-        observations, actions = (_numbers(name, one) for one in (episode.observations, episode.actions))
-        seen.append(observations)
+        observations, actions = (_numbers(name, values) for values in (episode.observations, episode.actions))
+        observed.append(observations)
         done.append(np.concatenate([actions, np.full((1, actions.shape[1]), np.nan)]))
         labels += [str(episode.id)] * len(observations)
-    if not seen:
+    if not observed:
         raise SettingError(f"The Minari dataset {name!r} has no episodes.")
-    states = np.concatenate(seen)
+    states = np.concatenate(observed)
     taken = np.concatenate(done)
     columns: dict[str, Any] = {"episode": labels}
     columns |= {f"obs{j}": column for j, column in enumerate(states.T)}

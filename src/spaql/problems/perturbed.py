@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.problems.disturbances import Perturbation, copy_common, known
+from spaql.problems.disturbances import Perturbation
+from spaql.problems.disturbed import copy_common
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.stage_cost import LISTED, StageCost
+from spaql.values import refuse_unknown
 
 
 def perturbed(
@@ -58,7 +60,7 @@ def perturbed(
     gain = (usual.gain if ranged else 0.0) if gain is None else gain
     spread = usual.delay if delay is None else delay
     parameters = {**usual.parameters, **(parameters or {})}
-    known(parameters, dynamics.parameters, "parameters", "parameter of the plant")
+    refuse_unknown(parameters, dynamics.parameters, "parameters", "parameter of the plant")
     least, most = dynamics.disturbances.delay
     if most > 0:
         least = max(0, least - spread)
@@ -71,8 +73,8 @@ def perturbed(
         "noise": {**dynamics.noise, **usual.noise, **(noise or {})},
         "parameters": {**dynamics.parameters, **parameters},
     }
-    made = id or derived_id(dynamics, "perturbed", changes)
-    return dataclasses.replace(dynamics, id=made, **changes)  # type: ignore[arg-type]
+    own_id = id or derived_id(dynamics, "perturbed", changes)
+    return dataclasses.replace(dynamics, id=own_id, **changes)  # type: ignore[arg-type]
 
 
 def with_plant_parameters(dynamics: Dynamics, values: Mapping[str, float]) -> Dynamics:
@@ -86,7 +88,7 @@ def with_plant_parameters(dynamics: Dynamics, values: Mapping[str, float]) -> Dy
     >>> slow.parameters["time constant [s]"], slow.parameters["gain [K]"]
     (180.0, 240.0)
     """
-    known(values, dynamics.parameters, "parameters", "parameter of the plant")
+    refuse_unknown(values, dynamics.parameters, "parameters", "parameter of the plant")
     changed = {**dynamics.parameters, **values}
     return dataclasses.replace(dynamics, id=derived_id(dynamics, "changed", changed), parameters=changed)
 
@@ -118,8 +120,8 @@ def with_other_cost(dynamics: Dynamics, stage: StageCost) -> Dynamics:
     """
     actions = dynamics.actions if isinstance(dynamics.actions, Mapping) else (LISTED,)
     own = stage.renamed(dynamics.observations, actions)
-    made = derived_id(dynamics, "cost", own.as_data)
-    return dataclasses.replace(dynamics, id=made, cost=own.cost, constraints=own.constraints)
+    own_id = derived_id(dynamics, "cost", own.as_data)
+    return dataclasses.replace(dynamics, id=own_id, cost=own.cost, constraints=own.constraints)
 
 
 def derived_id(dynamics: Dynamics, word: str, changes: object) -> str:

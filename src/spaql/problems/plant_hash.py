@@ -18,7 +18,7 @@ from spaql.errors import ChangedPlantWarning
 from spaql.problems.content import bytecode, content_of, is_shipped, sha256, value_token
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv
-from spaql.problems.given import layers
+from spaql.problems.layers import layers
 from spaql.problems.meaning import meaning_of
 from spaql.problems.source_text import written
 
@@ -46,12 +46,12 @@ def equations_hash(dynamics: Dynamics) -> PlantHash:
     ['observe', 'start', 'step', 'declared observations']
     """
     functions = {"start": dynamics.start, "observe": dynamics.observe, "step": dynamics.step}
-    found = _hashed(functions)
-    for one in dataclasses.fields(dynamics):
-        value = getattr(dynamics, one.name)
-        if one.name not in _NOT_DECLARED and not _is_empty(value):
-            found[f"declared {one.name}"] = sha256(value_token(_as_data(value)))[:_DIGITS]
-    return found
+    hashes = _hashed(functions)
+    for declared in dataclasses.fields(dynamics):
+        value = getattr(dynamics, declared.name)
+        if declared.name not in _NOT_DECLARED and not _is_empty(value):
+            hashes[f"declared {declared.name}"] = sha256(value_token(_as_data(value)))[:_DIGITS]
+    return hashes
 
 
 def environment_hash(env: gymnasium.Env[Any, Any]) -> PlantHash:
@@ -65,8 +65,8 @@ def environment_hash(env: gymnasium.Env[Any, Any]) -> PlantHash:
     own = {kind.__qualname__: kind for kind in kinds if not is_shipped(kind.__module__)}
     if not own or plant.__module__.startswith("spaql."):
         return {}
-    found = _hashed(own)
-    return found if len(found) <= _MOST_PARTS else {"source": sha256(sorted(found.items()))[:_DIGITS]}
+    hashes = _hashed(own)
+    return hashes if len(hashes) <= _MOST_PARTS else {"source": sha256(sorted(hashes.items()))[:_DIGITS]}
 
 
 def file_hash(path: str | Path) -> PlantHash:
@@ -74,7 +74,7 @@ def file_hash(path: str | Path) -> PlantHash:
     return {FILE: file_sha256(path)} if Path(path).is_file() else {}
 
 
-def differences(kept: PlantHash, found: PlantHash) -> list[str]:
+def differences(kept: PlantHash, now: PlantHash) -> list[str]:
     """Return the parts in which two plants differ; none if one of them has no hash.
 
     Examples
@@ -82,29 +82,29 @@ def differences(kept: PlantHash, found: PlantHash) -> list[str]:
     >>> differences({"step": "1", "params.GAIN": "2"}, {"step": "1", "params.GAIN": "3"})
     ['params.GAIN']
     """
-    versions = kept.get(_PYTHON), found.get(_PYTHON)
+    versions = kept.get(_PYTHON), now.get(_PYTHON)
     not_comparable = None not in versions and versions[0] != versions[1]
-    if not kept or not found or not_comparable:
+    if not kept or not now or not_comparable:
         return []
-    return [name for name in sorted({**kept, **found}) if kept.get(name) != found.get(name)]
+    return [name for name in sorted({**kept, **now}) if kept.get(name) != now.get(name)]
 
 
-def change_text(name: str, kept: PlantHash, found: PlantHash) -> str:
+def change_text(name: str, kept: PlantHash, now: PlantHash) -> str:
     """Return how a plant differs from what was trained on; empty if it is not known to."""
-    other = differences(kept, found)
+    other = differences(kept, now)
     if not other:
         return ""
     if other == [FILE]:
-        what = f"its SHA-256 is {found[FILE]}, and that one's was {kept[FILE]}"
+        what = f"its SHA-256 is {now[FILE]}, and that one's was {kept[FILE]}"
     else:
         more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
         what = f"it differs in {', '.join(other[:_SHOWN])}{more}"
     return f"{name} is not the plant that this was trained on: {what}."
 
 
-def warn_of_change(name: str, kept: PlantHash, found: PlantHash, *, stacklevel: int) -> None:
+def warn_of_change(name: str, kept: PlantHash, now: PlantHash, *, stacklevel: int) -> None:
     """Warn if a plant is not the one that was trained on."""
-    if text := change_text(name, kept, found):
+    if text := change_text(name, kept, now):
         warnings.warn(f"{text} What is run now is another plant.", ChangedPlantWarning, stacklevel=stacklevel)
 
 
@@ -118,7 +118,7 @@ def _hashed(functions: Mapping[str, Any]) -> dict[str, str]:
             compiled.append(function)
         return bytecode(function) if text is None else text
 
-    followed = {"spaql", *(str(one.__module__).partition(".")[0] for one in functions.values())}
+    followed = {"spaql", *(str(function.__module__).partition(".")[0] for function in functions.values())}
     used = set[str]()
 
     def by_name(module: str | None) -> bool:
@@ -128,13 +128,13 @@ def _hashed(functions: Mapping[str, Any]) -> dict[str, str]:
         return is_shipped(module) or root in used
 
     content = content_of(functions, code, by_name)
-    found = {name: content.parts[name][:_DIGITS] for name in sorted(content.parts)}
-    found |= dict.fromkeys(sorted(content.unknown), UNKNOWN)
-    found |= {
+    hashes = {name: content.parts[name][:_DIGITS] for name in sorted(content.parts)}
+    hashes |= dict.fromkeys(sorted(content.unknown), UNKNOWN)
+    hashes |= {
         f"version of {name}": str(getattr(sys.modules[name], "__version__", "")) for name in sorted(used)
     }
     version = {_PYTHON: f"{sys.version_info.major}.{sys.version_info.minor}"}
-    return found | (version if compiled else {})
+    return hashes | (version if compiled else {})
 
 
 def _is_installed(module: str | None) -> bool:
@@ -151,9 +151,9 @@ def _is_empty(value: Any) -> bool:
 def _as_data(value: Any) -> Any:
     """Return what is declared, with the same numbers written in the same way."""
     if isinstance(value, Mapping):
-        return [(name, _as_data(one)) for name, one in value.items()]
+        return [(name, _as_data(item)) for name, item in value.items()]
     if isinstance(value, str) or value is None:
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _as_data(dataclasses.asdict(value))
-    return [_as_data(one) for one in value] if isinstance(value, list | tuple) else float(value)
+    return [_as_data(item) for item in value] if isinstance(value, list | tuple) else float(value)

@@ -110,8 +110,10 @@ def _change_by_themselves(plant: Dynamics, places: list[int], starts: Any, horiz
 
 def _stepped(plant: Dynamics, places: tuple[int, ...], begins: tuple[int, int]) -> Dynamics:
     """Return the plant with longer states: when set-points step, the steps so far, and to what they step."""
-    start, step, observe = (_callable(one) for one in (plant.start, plant.step, plant.observe))
-    n, m, (first, end) = plant.plant_dims, len(places), begins
+    start, step, observe = (_callable(function) for function in (plant.start, plant.step, plant.observe))
+    n = plant.plant_dims
+    m = len(places)
+    first, end = begins
     blank = (0.0,) * (2 + m)
 
     def start_with_step(rng: np.random.Generator) -> Any:

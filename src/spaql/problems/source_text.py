@@ -41,7 +41,7 @@ def _parsed(text: str) -> tuple[_Codes, _Nodes]:
         return codes, nodes
     for node in ast.walk(tree):
         if isinstance(node, _FUNCTIONS):
-            lines = [node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))]
+            lines = [node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))]
             nodes.setdefault((getattr(node, "name", "<lambda>"), min(lines)), []).append(node)
     while waiting:
         code = waiting.pop()
@@ -53,11 +53,17 @@ def _parsed(text: str) -> tuple[_Codes, _Nodes]:
 def _syntax(node: ast.AST) -> Any:
     """Return a function's parameters and statements; values of defaults are followed as values."""
     assert isinstance(node, _FUNCTIONS)
-    given = node.args
-    lists: list[Any] = [given.posonlyargs, given.args, [given.vararg], given.kwonlyargs, [given.kwarg]]
-    names = [[one.arg for one in arguments if one is not None] for arguments in lists]
+    parameters = node.args
+    lists: list[Any] = [
+        parameters.posonlyargs,
+        parameters.args,
+        [parameters.vararg],
+        parameters.kwonlyargs,
+        [parameters.kwarg],
+    ]
+    names = [[parameter.arg for parameter in arguments if parameter is not None] for arguments in lists]
     body: list[Any] = [node.body] if isinstance(node, ast.Lambda) else node.body
-    return (names, [_dumped(one) for one in body if not _is_text(one)])
+    return (names, [_dumped(statement) for statement in body if not _is_text(statement)])
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -72,7 +78,7 @@ def _is_text(node: ast.AST) -> bool:
 def _dumped(node: Any) -> Any:
     """Return a tree of syntax without what is empty, which versions of Python write differently."""
     if isinstance(node, list):
-        return [_dumped(one) for one in node if not _is_text(one)]
+        return [_dumped(item) for item in node if not _is_text(item)]
     if isinstance(node, ast.Constant):
         return ("Constant", type(node.value).__name__, repr(node.value))
     if not isinstance(node, ast.AST):

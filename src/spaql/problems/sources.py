@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,11 @@ from spaql.entry_points import load_declared
 from spaql.errors import SettingError
 from spaql.problems.classic import find_dynamics
 from spaql.problems.dynamics import Dynamics
-from spaql.problems.given import copied, layers, time_limit, warn_of_lost_changes
+from spaql.problems.layers import copied, layers, time_limit, warn_of_lost_changes
 from spaql.problems.meaning import meaning_of
 from spaql.problems.presets import PRESETS, Preset
 from spaql.problems.registry import declared_plant, is_model_file, make_named, plant_of_file, resolved_id
+from spaql.problems.stage_cost import ConstraintLike, constraints_of
 
 Environment = gymnasium.Env[Any, Any]
 LEARNED = "spaql.plants:spaql/LearnedPlant-v0"
@@ -25,7 +27,7 @@ LEARNED = "spaql.plants:spaql/LearnedPlant-v0"
 
 
 @dataclass(frozen=True)
-class Source:
+class EnvironmentSource:
     """An id with options, or an object to copy."""
 
     name: str
@@ -40,6 +42,16 @@ class Source:
             return self.template if horizon is None else limited_copy(self.template, horizon)
         assert self.env is not None
         return make_named(self.env, horizon, self.options)
+
+    @contextmanager
+    def opened(self, horizon: int | None) -> Iterator[Environment]:
+        """Yield an environment to inspect, and close it then, unless it is the template."""
+        probe = self.probe(horizon)
+        try:
+            yield probe
+        finally:
+            if probe is not self.template:
+                probe.close()
 
     def horizon(self, asked: int | None, probe: Environment) -> int:
         """Return the steps of an episode: the requested number, or else the environment's own limit."""
@@ -71,7 +83,7 @@ def limited_copy(env: Environment, horizon: int) -> Environment:
     return TimeLimit(copied(env), horizon)
 
 
-def find_source(env: Any, options: Mapping[str, Any] | None) -> tuple[Source, Preset | None]:
+def find_source(env: Any, options: Mapping[str, Any] | None) -> tuple[EnvironmentSource, Preset | None]:
     """Return the source of what was given, and its preset if it has one."""
     if options and not isinstance(env, str):
         raise SettingError("Options are for environments that are given by their id: this one is made.")
@@ -81,25 +93,36 @@ def find_source(env: Any, options: Mapping[str, Any] | None) -> tuple[Source, Pr
                 f"Something else has been registered as {env.id} since this plant was made: give each plant "
                 "an id of its own."
             )
-        return Source(env.id, env.id, {}, None, env), None
+        return EnvironmentSource(env.id, env.id, {}, None, env), None
     if isinstance(env, str):
         return _of_name(env, options)
     _refuse_unless_environment(env)
     warn_of_lost_changes(env)
-    return Source(type(env.unwrapped).__name__, None, {}, copied(env), None), None
+    return EnvironmentSource(type(env.unwrapped).__name__, None, {}, copied(env), None), None
 
 
-def _of_name(env: str, options: Mapping[str, Any] | None) -> tuple[Source, Preset | None]:
+def _of_name(env: str, options: Mapping[str, Any] | None) -> tuple[EnvironmentSource, Preset | None]:
     if is_model_file(env):
-        return Source(env, LEARNED, {"model": env, **(options or {})}, None, None), None
+        return EnvironmentSource(env, LEARNED, {"model": env, **(options or {})}, None, None), None
     if (entry := plant_of_file(env)) is not None:
         env_id = f"{entry.module}:{load_declared(entry)}"
-        return Source(env, env_id, {entry.name: env, **(options or {})}, None, None), None
+        return EnvironmentSource(env, env_id, {entry.name: env, **(options or {})}, None, None), None
     preset = PRESETS.get(env)
     env_id = preset.env if preset else resolved_id(env)  # a module that is imported may define dynamics
     name = env if preset else env_id
     dynamics = None if options else find_dynamics(env_id)
-    return Source(name, env_id, dict(options or {}), None, dynamics), preset
+    return EnvironmentSource(name, env_id, dict(options or {}), None, dynamics), preset
+
+
+def with_cost_option(
+    options: Mapping[str, Any], cost: str | None, constraints: Iterable[ConstraintLike]
+) -> dict[str, Any]:
+    """Return the options of a plant in a file with a cost and constraints, which it charges itself."""
+    data = [constraint.as_data for constraint in constraints_of(constraints)] or None
+    more = {name: x for name, x in (("cost", cost), ("constraints", data)) if x is not None}
+    if twice := [name for name in more if name in options]:
+        raise SettingError(f"{twice[0]} is given twice: in the options of the plant, and beside them.")
+    return {**options, **more}
 
 
 def _refuse_unless_environment(env: Any) -> None:

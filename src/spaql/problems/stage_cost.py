@@ -12,13 +12,14 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.program.compiled import Source
 from spaql.program.formula import Formula
 from spaql.program.parser import renamed
-from spaql.spaces import identifier
+from spaql.spaces import StandardActions, action_names, identifier
 from spaql.values import real_number
 
 Floats = NDArray[np.float64]
@@ -62,31 +63,38 @@ ConstraintLike = str | Sequence[Any] | Constraint
 """An expression that is to hold, or a pair of one and its price."""
 
 
-def constraints_of(given: Iterable[ConstraintLike]) -> tuple[Constraint, ...]:
+def constraints_of(constraints: Iterable[ConstraintLike]) -> tuple[Constraint, ...]:
     """Return constraints: texts, or pairs of a text and a price; others are refused."""
-    if isinstance(given, str):
-        raise SettingError(f"constraints is {given!r}, and must be a list: give [{given!r}].")
-    found = []
-    for one in given:
-        if isinstance(one, Constraint):
-            one = one.as_data
-        text, price = (one, None) if isinstance(one, str) else _pair(one)
+    if isinstance(constraints, str):
+        raise SettingError(f"constraints is {constraints!r}, and must be a list: give [{constraints!r}].")
+    checked = []
+    for constraint in constraints:
+        if isinstance(constraint, Constraint):
+            constraint = constraint.as_data
+        text, price = (constraint, None) if isinstance(constraint, str) else _pair(constraint)
         if price is not None:
             price = real_number(f"The price of the constraint {text!r}", price, above=0.0)
-        found.append(Constraint(text, price))
-    texts = [one.text for one in found]
+        checked.append(Constraint(text, price))
+    texts = [constraint.text for constraint in checked]
     if twice := [text for text in texts if texts.count(text) > 1]:
         raise SettingError(f"The constraint {twice[0]!r} is given twice.")
-    return tuple(found)
+    return tuple(checked)
 
 
-def _pair(one: Any) -> tuple[str, Any]:
-    if not isinstance(one, Sequence) or len(one) != 2 or not isinstance(one[0], str):
+def expression_names(actions: StandardActions) -> Sequence[str]:
+    """Return the names of the components of an action in expressions: one for discrete actions."""
+    if isinstance(actions.space, Discrete):
+        return (LISTED,)
+    return action_names(actions.space, actions.names)
+
+
+def _pair(constraint: Any) -> tuple[str, Any]:
+    if not isinstance(constraint, Sequence) or len(constraint) != 2 or not isinstance(constraint[0], str):
         raise SettingError(
-            f"A constraint is {one!r}, and must be an expression, or an expression with the price of a step "
-            "in which it is broken."
+            f"A constraint is {constraint!r}, and must be an expression, or an expression with the price of "
+            "a step in which it is broken."
         )
-    return one[0], one[1]
+    return constraint[0], constraint[1]
 
 
 @dataclass(frozen=True)
@@ -119,19 +127,19 @@ class StageCost:
         actions: Iterable[str],
     ) -> StageCost:
         """Return a cost and constraints over named observations and actions; anything else is refused."""
-        made = cls(
+        stage = cls(
             cost,
             constraints_of(constraints),
             tuple(map(identifier, observations)),
             tuple(map(identifier, actions)),
         )
-        names = made.names
+        names = stage.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise SettingError(
                 f"Two of the observations and actions are written {twice[0]!r} in expressions: rename one."
             )
-        _ = made._parsed
-        return made
+        _ = stage._parsed
+        return stage
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -141,16 +149,16 @@ class StageCost:
     @property
     def changes_reward(self) -> bool:
         """Whether there is a cost, or a constraint with a price."""
-        return self.cost is not None or not all(one.is_hard for one in self.constraints)
+        return self.cost is not None or not all(constraint.is_hard for constraint in self.constraints)
 
     @property
     def as_data(self) -> dict[str, Any]:
         """Return cost and constraints as plain data."""
-        return {"cost": self.cost, "constraints": [one.as_data for one in self.constraints]}
+        return {"cost": self.cost, "constraints": [constraint.as_data for constraint in self.constraints]}
 
     def __str__(self) -> str:
         parts = [] if self.cost is None else [f"the cost {self.cost}"]
-        return " and ".join(parts + [f"the constraint {one.label}" for one in self.constraints])
+        return " and ".join(parts + [f"the constraint {constraint.label}" for constraint in self.constraints])
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_parsed"}
@@ -158,28 +166,30 @@ class StageCost:
     @cached_property
     def _parsed(self) -> tuple[Formula | None, list[Formula]]:
         cost = None if self.cost is None else Formula.parse("cost", self.cost, self.names)
-        return cost, [Formula.parse("constraint", one.text, self.names) for one in self.constraints]
+        return cost, [
+            Formula.parse("constraint", constraint.text, self.names) for constraint in self.constraints
+        ]
 
-    def broken(self, seen: Floats, actions: Floats) -> NDArray[np.bool_]:
+    def broken(self, observations: Floats, actions: Floats) -> NDArray[np.bool_]:
         """Return which constraints each step breaks: rows of observations after it, and of its actions."""
-        values = self._values(seen, actions)
-        found = np.zeros((len(seen), len(self.constraints)), np.bool_)
-        for j, one in enumerate(self._parsed[1]):
-            held = one(values, len(seen))
-            found[:, j] = ~((held != 0.0) & (held == held))  # NaN is broken
-        return found
+        values = self._values(observations, actions)
+        broken = np.zeros((len(observations), len(self.constraints)), np.bool_)
+        for j, constraint in enumerate(self._parsed[1]):
+            held = constraint(values, len(observations))
+            broken[:, j] = ~((held != 0.0) & (held == held))  # NaN is broken
+        return broken
 
-    def rewards(self, rewards: Floats, seen: Floats, actions: Floats) -> Floats:
+    def rewards(self, rewards: Floats, observations: Floats, actions: Floats) -> Floats:
         """Return the reward of each step; `rewards` are those of the plant."""
         cost = self._parsed[0]
-        found = rewards if cost is None else -cost(self._values(seen, actions), len(seen))
-        broken = self.broken(seen, actions)
-        for j, one in enumerate(self.constraints):
-            found = found - np.where(broken[:, j], one.price or 0.0, 0.0)
-        return found
+        total = rewards if cost is None else -cost(self._values(observations, actions), len(observations))
+        broken = self.broken(observations, actions)
+        for j, constraint in enumerate(self.constraints):
+            total = total - np.where(broken[:, j], constraint.price or 0.0, 0.0)
+        return total
 
-    def _values(self, seen: Floats, actions: Floats) -> Mapping[str, Floats]:
-        return dict(zip(self.names, (*seen.T, *actions.T), strict=True))
+    def _values(self, observations: Floats, actions: Floats) -> Mapping[str, Floats]:
+        return dict(zip(self.names, (*observations.T, *actions.T), strict=True))
 
     def renamed(self, observations: Iterable[str], actions: Iterable[str]) -> StageCost:
         """Return the same for other names of the same numbers, in their order."""
@@ -189,7 +199,7 @@ class StageCost:
             return self
         return StageCost.of(
             None if self.cost is None else renamed(self.cost, names),
-            [(renamed(one.text, names), one.price) for one in self.constraints],
+            [(renamed(constraint.text, names), constraint.price) for constraint in self.constraints],
             observations,
             actions,
         )
@@ -210,9 +220,9 @@ def reward_function(stage: StageCost, *, listed: bool) -> Callable[..., float]:
     cost, held = stage._parsed
     source = Source(places)
     total = source.set("reward") if cost is None else source.set(f"-{source.add(cost.expression)}")
-    for one, constraint in zip(held, stage.constraints, strict=True):
+    for expression, constraint in zip(held, stage.constraints, strict=True):
         if constraint.price is not None:
-            x = source.add(one.expression)
+            x = source.add(expression.expression)
             total = source.set(f"{total} - (0.0 if {x} != 0.0 and {x} == {x} else {constraint.price!r})")
     return source.function("stage_reward", "reward, seen, action", total)
 
@@ -235,8 +245,8 @@ def with_stage_cost(
     """
 
     def step_with_cost(state: Any, action: Any) -> Any:
-        after, given, terminated = step(state, action)
-        return after, reward(given, observe(after[:n_plain]), action), terminated
+        after, own_reward, terminated = step(state, action)
+        return after, reward(own_reward, observe(after[:n_plain]), action), terminated
 
     return step_with_cost
 
@@ -251,7 +261,9 @@ class StageCostEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Make a step; its reward is minus the cost, and `info` says which constraints are broken."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        seen, done = (np.asarray(x, np.float64).reshape(1, -1) for x in (observation, action))
-        total = float(self._stage.rewards(np.array([float(reward)]), seen, done)[0])
-        info = {**info, BROKEN: self._stage.broken(seen, done)[0]} if self._stage.constraints else info
+        observations, done = (np.asarray(x, np.float64).reshape(1, -1) for x in (observation, action))
+        total = float(self._stage.rewards(np.array([float(reward)]), observations, done)[0])
+        info = (
+            {**info, BROKEN: self._stage.broken(observations, done)[0]} if self._stage.constraints else info
+        )
         return observation, total, terminated, truncated, info

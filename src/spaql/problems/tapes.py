@@ -59,16 +59,16 @@ def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
 
 def _declared(dynamics: Dynamics) -> str:
     """Return the names of the disturbances that a plant declares."""
-    found = dynamics.disturbances
+    disturbances = dynamics.disturbances
     kinds = {
-        "noise": any((*found.noise, *found.action_noise)),
-        "late observations": found.late_observations,
-        "dead time": found.delay[1] > 0,
-        "a rate limit": found.limits_rate,
-        "loads": bool(found.loads),
-        "uncertain gains": bool(found.gain),
-        "ranges of parameters": found.draws_parameters,
-        "random numbers in its step": "rng" in found.extras,
+        "noise": any((*disturbances.noise, *disturbances.action_noise)),
+        "late observations": disturbances.late_observations,
+        "dead time": disturbances.delay[1] > 0,
+        "a rate limit": disturbances.limits_rate,
+        "loads": bool(disturbances.loads),
+        "uncertain gains": bool(disturbances.gain),
+        "ranges of parameters": disturbances.draws_parameters,
+        "random numbers in its step": "rng" in disturbances.extras,
     }
     return ", ".join(kind for kind, is_so in kinds.items() if is_so)
 
@@ -131,10 +131,10 @@ def _action_ranges(dynamics: Dynamics) -> list[Range]:
     return [ANYWHERE] * count if isinstance(dynamics.actions, Mapping) else [(0.0, count - 1.0)]
 
 
-def _action(given: Sequence[Symbol], dynamics: Dynamics) -> Any:
+def _action(inputs: Sequence[Symbol], dynamics: Dynamics) -> Any:
     """Return the action as a function takes it: the number of one in a list, or an array."""
     if not isinstance(dynamics.actions, Mapping):
-        return Symbol(given[0].row, "whole")
-    values = np.empty(len(given), object)
-    values[:] = [Symbol(u.row, "double") for u in given]
+        return Symbol(inputs[0].row, "whole")
+    values = np.empty(len(inputs), object)
+    values[:] = [Symbol(u.row, "double") for u in inputs]
     return Array(values)

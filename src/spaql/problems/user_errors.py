@@ -49,8 +49,8 @@ def place_of(error: BaseException) -> str:
     """Return the location of an error in a user's code; empty if there is none."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_shown(error.filename)}, line {error.lineno}"
-    if isinstance(error, NumbaError) and (found := re.search(r'File "(.+)", line (\d+)', str(error))):
-        return f"{found[1]}, line {found[2]}"
+    if isinstance(error, NumbaError) and (place := re.search(r'File "(.+)", line (\d+)', str(error))):
+        return f"{place[1]}, line {place[2]}"
     frames = [f for f in traceback.extract_tb(error.__traceback__) if _may_be_own(f.filename)]
     if not frames:
         return place_of(error.__cause__) if error.__cause__ else ""

@@ -178,7 +178,7 @@ class EnvironmentCandidates:
         movement = np.empty(shape)
         switches = np.empty(shape)
         steps = 0
-        seen = []
+        visited_by_part = []
         best_end = -np.inf
         for rows, part in self._parts(candidates, starts, visited):
             returns[rows] = part.returns
@@ -187,8 +187,8 @@ class EnvironmentCandidates:
             steps += part.steps
             best_end = max(best_end, part.best_end)
             if len(part.visited):
-                seen.append((rows[1].start, part.visited))
-        some = [observations for _, observations in sorted(seen, key=lambda pair: pair[0])]
+                visited_by_part.append((rows[1].start, part.visited))
+        some = [observations for _, observations in sorted(visited_by_part, key=lambda pair: pair[0])]
         read = np.concatenate([*some, np.empty((0, len(candidates.frame.columns)))])[:visited]
         return CandidateEpisodes(returns, movement, switches, steps, read, best_end)
 
@@ -253,11 +253,11 @@ class _Environment:
         best_end = -np.inf
         read: list[Floats] = []
         for c in range(shape[0]):
-            one = candidates.some(slice(c, c + 1))
+            candidate = candidates.some(slice(c, c + 1))
             for i, start in enumerate(starts):
                 kept = read if c == 0 and len(read) < visited else None
-                found = self._episode(one, int(start[0]), kept)
-                returns[c, i], movement[c, i], switches[c, i], taken = found
+                episode = self._episode(candidate, int(start[0]), kept)
+                returns[c, i], movement[c, i], switches[c, i], taken = episode
                 steps += taken
                 if taken < self._problem.horizon:
                     best_end = max(best_end, returns[c, i])
@@ -265,29 +265,31 @@ class _Environment:
         return CandidateEpisodes(returns, movement, switches, steps, rows, best_end)
 
     def _episode(
-        self, one: Candidates, seed: int, read: list[Floats] | None
+        self, candidate: Candidates, seed: int, read: list[Floats] | None
     ) -> tuple[float, float, int, int]:
         """Return the return, the movement, the switches and the steps of an episode."""
-        candidate = _Candidate(one, self._problem, read)
+        policy = _CandidatePolicy(candidate, self._problem, read)
         total = 0.0
         taken = 0
         first = np.asarray(self._env.reset(seed=seed))[np.newaxis]
-        for step in play_rows(candidate, GuardedRow(self._env), first, self._problem.horizon, None):
+        for step in play_rows(policy, GuardedRow(self._env), first, self._problem.horizon, None):
             total += float(step.rewards[0])
             taken += 1
-        return total, candidate.movement, candidate.switches, taken
+        return total, policy.movement, policy.switches, taken
 
 
-class _Candidate(Policy):
+class _CandidatePolicy(Policy):
     """A candidate in an episode, and how much it moves."""
 
-    def __init__(self, one: Candidates, problem: Problem, read: list[Floats] | None) -> None:
+    def __init__(self, candidate: Candidates, problem: Problem, read: list[Floats] | None) -> None:
         self.action_space = problem.actions.space
         self.movement = 0.0
         self.switches = 0
         """How often the leaf changed while no set-point did."""
-        self._controller = ControllerArrays(one.arrays, Numbers(one.constants[0], one.weights[0]))
-        self._frame = one.frame
+        self._controller = ControllerArrays(
+            candidate.arrays, Numbers(candidate.constants[0], candidate.weights[0])
+        )
+        self._frame = candidate.frame
         self._read = read
         self._before: Floats | None = None
         self._goals: Floats | None = None

@@ -66,10 +66,10 @@ def episodes_of(first: Any, played: Iterable[Step], starts: Floats | None = None
         rewards.append(step.rewards)
         lengths += step.running
         terminated |= step.running & step.terminated
-    seen, done, gained = map(np.array, (observations, actions, rewards))
+    observed, done, gained = map(np.array, (observations, actions, rewards))
     return [
         Episode(
-            seen[: length + 1, i],
+            observed[: length + 1, i],
             done[:length, i],
             gained[:length, i],
             bool(terminated[i]),
@@ -95,8 +95,8 @@ class PlantRows:
     def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
         """Step the running ones; returns observations, rewards, which terminated and which were truncated."""
         raw = np.array(actions, np.float64).reshape(len(running), -1)
-        seen, rewards, terminated = self._plant.step_rows(running, raw, self._states)
-        return seen.astype(np.float32), rewards, terminated, np.zeros(len(running), np.bool_)
+        observations, rewards, terminated = self._plant.step_rows(running, raw, self._states)
+        return observations.astype(np.float32), rewards, terminated, np.zeros(len(running), np.bool_)
 
 
 class EnvironmentRows:
@@ -104,19 +104,19 @@ class EnvironmentRows:
 
     def __init__(self, environments: Sequence[gymnasium.Env[Any, Any]], first: Any) -> None:
         self._environments = environments
-        self._seen = np.array(first)
+        self._observations = np.array(first)
 
     def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
         """Step the running ones; returns observations, rewards, which terminated and which were truncated."""
         n = len(running)
-        self._seen = self._seen.copy()
+        self._observations = self._observations.copy()
         rewards = np.zeros(n)
         terminated = np.zeros(n, np.bool_)
         truncated = np.zeros(n, np.bool_)
         for i in np.flatnonzero(running).tolist():
             env = self._environments[i]
-            self._seen[i], rewards[i], terminated[i], truncated[i], _ = env.step(actions[i])
-        return self._seen, rewards, terminated, truncated
+            self._observations[i], rewards[i], terminated[i], truncated[i], _ = env.step(actions[i])
+        return self._observations, rewards, terminated, truncated
 
 
 class GuardedRow:
@@ -127,5 +127,10 @@ class GuardedRow:
 
     def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
         """Step it; returns its observation, reward, and whether it terminated and was truncated."""
-        seen, reward, terminated, truncated = self._env.step(actions[0])
-        return np.asarray(seen)[np.newaxis], np.array([reward]), np.array([terminated]), np.array([truncated])
+        observation, reward, terminated, truncated = self._env.step(actions[0])
+        return (
+            np.asarray(observation)[np.newaxis],
+            np.array([reward]),
+            np.array([terminated]),
+            np.array([truncated]),
+        )

@@ -19,7 +19,7 @@ from spaql.kernels.controller import (
 from spaql.kernels.plant import Plant
 
 
-class Trace(NamedTuple):
+class LoopTrace(NamedTuple):
     """Episodes, step by step: starts × steps × values; NaN after the end."""
 
     x: Floats
@@ -30,7 +30,7 @@ class Trace(NamedTuple):
     """Before each step, and after the last."""
 
     @classmethod
-    def of(cls, played: Played, arrays: Arrays) -> Trace:
+    def of(cls, played: Played, arrays: Arrays) -> LoopTrace:
         """Return the parts of a trace."""
         width = int(arrays.shape[OBSERVATIONS]) + len(arrays.feature)
         last = width + int(arrays.shape[ACTIONS])

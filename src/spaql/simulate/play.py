@@ -18,7 +18,7 @@ from spaql.problems import Problem
 from spaql.problems.environment import DynamicsEnv
 from spaql.simulate.environments import EnvironmentRows, PlantRows, episodes_of, play_rows
 from spaql.simulate.episode import Episode, Floats
-from spaql.simulate.loop import Trace, play_one
+from spaql.simulate.loop import LoopTrace, play_one
 from spaql.spaces import environment_actions
 
 StateSetter = Callable[[gymnasium.Env[Any, Any], Floats], Any]
@@ -65,11 +65,13 @@ def play(
             stack.callback(env.close)
         for first in range(0, len(starts), _TOGETHER):
             batch = starts[first : first + _TOGETHER]
-            seen = []
+            first_observations = []
             for i, state in enumerate(batch):
                 environments[i].reset(seed=i)
-                seen.append(np.asarray((set_state or set_classic_state)(environments[i], state)))
-            begun = np.array(seen)
+                first_observations.append(
+                    np.asarray((set_state or set_classic_state)(environments[i], state))
+                )
+            begun = np.array(first_observations)
             played = play_rows(policy, EnvironmentRows(environments, begun), begun, problem.horizon, None)
             yield from episodes_of(begun, played, batch)
 
@@ -158,7 +160,7 @@ def _traced(
     played: Played, controller: ControllerArrays, space: gymnasium.Space[Any], starts: Floats | None
 ) -> Iterator[Episode]:
     """Yield the episodes of a trace."""
-    trace = Trace.of(played, controller.arrays)
+    trace = LoopTrace.of(played, controller.arrays)
     n_seen = int(controller.arrays.shape[OBSERVATIONS])
     for i, length in enumerate(played.lengths[0].tolist()):
         yield Episode(
@@ -170,9 +172,9 @@ def _traced(
         )
 
 
-def _check_size(name: str, has: int, given: int) -> None:
-    if has != given:
-        raise SettingError(f"A start has {given} numbers, and must have {has}, as a state of {name}.")
+def _check_size(name: str, has: int, size: int) -> None:
+    if has != size:
+        raise SettingError(f"A start has {size} numbers, and must have {has}, as a state of {name}.")
 
 
 def set_classic_state(env: gymnasium.Env[Any, Any], state: Floats) -> Any:

@@ -91,7 +91,7 @@ class Evaluation:
         if self.broken is None:
             return {}
         counts = self.broken.sum(axis=0).tolist()
-        return {one.text: count for one, count in zip(self.constraints, counts, strict=True)}
+        return {constraint.text: count for constraint, count in zip(self.constraints, counts, strict=True)}
 
     @property
     def steps(self) -> int:
@@ -103,5 +103,5 @@ class Evaluation:
         played = counted(len(self.returns), "episode")
         returned = with_interval(self.mean, self.ci95)
         total = number(worst.total, places(self.mean, self.ci95))
-        left = "".join(f"; {one.text(len(self.returns))}" for one in self.excursions)
+        left = "".join(f"; {excursion.text(len(self.returns))}" for excursion in self.excursions)
         return f"Evaluation(return {returned} of {played}, worst {total} from {short(worst.start)}{left})"

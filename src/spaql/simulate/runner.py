@@ -34,7 +34,7 @@ from spaql.simulate.candidates import (
 from spaql.simulate.environments import GuardedRow, episodes_of, play_rows
 from spaql.simulate.episode import Episode
 from spaql.simulate.interactions import Interactions, Phase
-from spaql.simulate.loop import Trace, play_one
+from spaql.simulate.loop import LoopTrace, play_one
 from spaql.simulate.play import record_compiled
 from spaql.simulate.returns import Evaluation
 
@@ -117,9 +117,9 @@ class EpisodeRunner:
 
         They may be played on another plant with the same spaces, such as a perturbed one.
         """
-        found = self.candidate_player(plant).play(candidates, starts, visited)
-        self.interactions.add(phase, found.steps)
-        return found
+        episodes = self.candidate_player(plant).play(candidates, starts, visited)
+        self.interactions.add(phase, episodes.steps)
+        return episodes
 
     def candidate_player(self, plant: Dynamics | Perturbation | None) -> CandidatePlayer:
         """Return the player of candidates in the problem's plant, or in another with the same spaces."""
@@ -216,21 +216,26 @@ class EpisodeRunner:
         if not np.isfinite(played.returns).all():
             rng.bit_generator.state = before
             return None
-        trace = Trace.of(played, policy.arrays.arrays)
-        seen = trace.x[:, :, : plant.n_seen]
+        trace = LoopTrace.of(played, policy.arrays.arrays)
+        observations = trace.x[:, :, : plant.n_seen]
         lengths = played.lengths[0]
         # The last observation of an episode that terminated does not count: leaving the range often ends it.
         counted = np.arange(problem.horizon + 1) < (lengths + ~played.terminated[0])[:, np.newaxis]
         guard = self._guard(_EVALUATION)
-        guard.count(np.where(counted[:, :, np.newaxis], seen, np.nan))
+        guard.count(np.where(counted[:, :, np.newaxis], observations, np.nan))
         broken: NDArray[np.bool_] | None = None
         if problem.constraints:
             taken = np.arange(problem.horizon) < lengths[:, np.newaxis]
-            found = np.zeros((*taken.shape, len(problem.constraints)), np.bool_)
-            found[taken] = problem.dynamics.broken(trace.states[:, 1:][taken], trace.actions[taken])
-            broken = np.asarray(found.any(axis=1))
+            breaks = np.zeros((*taken.shape, len(problem.constraints)), np.bool_)
+            breaks[taken] = problem.dynamics.broken(trace.states[:, 1:][taken], trace.actions[taken])
+            broken = np.asarray(breaks.any(axis=1))
         return Evaluation(
-            played.returns[0], lengths, seen[:, 0].copy(), problem.constraints, broken, guard.excursions
+            played.returns[0],
+            lengths,
+            observations[:, 0].copy(),
+            problem.constraints,
+            broken,
+            guard.excursions,
         )
 
     def _in_loops(self, policy: Policy) -> bool:
@@ -398,10 +403,10 @@ class EpisodeRunner:
     def _broken(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """Return which constraints the last step broke in each environment."""
         assert self._vector is not None
-        found = np.asarray(self._vector.info.get(BROKEN, np.zeros(0)))
-        if found.shape != shape:
+        broken = np.asarray(self._vector.info.get(BROKEN, np.zeros(0)))
+        if broken.shape != shape:
             raise BadEnvironmentError(
                 f"{self._problem.name} no longer judges the {shape[1]} constraints that were declared when "
                 "the problem was made: make it again."
             )
-        return found
+        return broken

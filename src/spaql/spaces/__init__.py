@@ -14,7 +14,7 @@ from spaql.spaces.names import (
     stored_names,
 )
 from spaql.spaces.recipes import numbers_recipe
-from spaql.spaces.states import StandardStates, unbounded
+from spaql.spaces.states import StandardStates, space_bounds, unbounded
 
 __all__ = [
     "StandardActions",
@@ -29,6 +29,7 @@ __all__ = [
     "identifier",
     "numbers_recipe",
     "observation_names",
+    "space_bounds",
     "space_from",
     "split_unit",
     "stored_names",

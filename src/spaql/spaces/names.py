@@ -55,14 +55,14 @@ def given_names(what: str, names: Sequence[str], n: int) -> tuple[str, ...]:
     >>> given_names("observation_names", ["position [m]", "speed [m/s]"], 2)
     ('position [m]', 'speed [m/s]')
     """
-    found = (names,) if isinstance(names, str) else tuple(names)
-    if len(found) != n:
-        raise SettingError(f"{what} has {len(found)} names, and there are {n} to give.")
-    check_names(what, found, blank=False)
-    short = [split_unit(name.strip())[0] for name in found]
+    own = (names,) if isinstance(names, str) else tuple(names)
+    if len(own) != n:
+        raise SettingError(f"{what} has {len(own)} names, and there are {n} to give.")
+    check_names(what, own, blank=False)
+    short = [split_unit(name.strip())[0] for name in own]
     if twice := sorted({name for name in short if short.count(name) > 1}):
         raise SettingError(f"{what} has {twice[0]!r} more than once: give each another name.")
-    return tuple(name.strip() for name in found)
+    return tuple(name.strip() for name in own)
 
 
 def check_names(what: str, names: Sequence[str], *, blank: bool = True) -> tuple[str, ...]:
@@ -101,9 +101,9 @@ def find_observation(
         if 0 <= (number := whole_number(f"The number of an {what}", wanted)) < len(names):
             return number
     else:
-        found = [i for i, name in enumerate(names) if wanted in (name, split_unit(name)[0])]
-        if len(found) == 1:
-            return found[0]
+        places = [i for i, name in enumerate(names) if wanted in (name, split_unit(name)[0])]
+        if len(places) == 1:
+            return places[0]
     guess = nearest(str(wanted), [*more, *(split_unit(name)[0] for name in names)])
     if not guess.endswith("?"):
         guess = f"there is {', '.join([*(f'{i} {name}' for i, name in enumerate(names)), *more])}."

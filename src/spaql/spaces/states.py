@@ -42,11 +42,24 @@ def _refuse_unless_supported(space: Space[Any]) -> None:
         )
 
 
+def space_bounds(space: Box | Discrete) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lowest and the highest value of each component of a space.
+
+    Examples
+    --------
+    >>> space_bounds(Discrete(3, start=1))
+    (array([1.]), array([3.]))
+    """
+    if isinstance(space, Discrete):
+        return np.array([float(space.start)]), np.array([float(space.start + space.n - 1)])
+    return space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
+
+
 def _bounds(space: Box | Discrete) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    if isinstance(space, Discrete):  # every state is the centre of a cell of width 1
-        first = float(space.start)
-        return np.array([first - 0.5]), np.array([first + float(space.n) - 0.5])
-    return space.low.astype(np.float64), space.high.astype(np.float64)
+    low, high = space_bounds(space)
+    # A discrete state is the centre of a cell of width 1.
+    margin = 0.5 if isinstance(space, Discrete) else 0.0
+    return low - margin, high + margin
 
 
 def unbounded(space: Space[Any]) -> NDArray[np.bool_]:

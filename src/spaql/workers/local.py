@@ -124,7 +124,7 @@ class Workers:
             if not waiting:
                 return
             wait(waiting, return_when=FIRST_COMPLETED)
-            for tried, answer in [found for worker in self._workers for found in worker.collect()]:
+            for tried, answer in [result for worker in self._workers for result in worker.collect()]:
                 if answer is None:
                     again.append((tried.item, tried.attempt))
                     continue

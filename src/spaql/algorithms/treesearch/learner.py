@@ -37,6 +37,7 @@ from spaql.controllers.arrays import action_range
 from spaql.controllers.controller import VELOCITY
 from spaql.controllers.file import controller_from, controller_to
 from spaql.controllers.policy import Rng
+from spaql.controllers.simplify import without_unused_features
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.treesearch.candidates import Floats, Units
 from spaql.problems import Problem, perturbed
@@ -292,7 +293,7 @@ class TreeSearchLearner(Learner):
         if found is None:
             found = self.search.base
         rules = to_rules(found, self.search.evaluator.units, self._like, self.search.digits)
-        return rules if self.given is not None else rules.without_unused_features()
+        return rules if self.given is not None else without_unused_features(rules)
 
     @property
     def _start(self) -> Controller | None:

@@ -7,27 +7,24 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-
-import numpy as np
 
 from spaql.errors import SettingError
 from spaql.export.compilers import FLAGS, compiled, compiler_version
-from spaql.export.language import LanguageSyntax, Source, Target
+from spaql.export.language import Source, Target
 from spaql.export.languages.c_arithmetic import ROUNDED, TYPES, arithmetic_checks
-from spaql.export.languages.c_tables import IN_FLASH, walk
+from spaql.export.languages.c_driver import driver
+from spaql.export.languages.c_syntax import CSyntax, MisraSyntax
+from spaql.export.languages.c_tables import IN_FLASH
 from spaql.export.machine import Machine
 from spaql.export.misra import check_misra, checked_standard, reviewed
-from spaql.export.played import PLAYED, SAMPLES, Player, driven
-from spaql.export.trace import Trace
-from spaql.languages import C as WORDS
+from spaql.export.played import Player, driven
+from spaql.export.trace import RuleTrace
 from spaql.languages import in_comment
-from spaql.program.ir import All, Binary, Expression, If, Program, SetFlag, Some, Statement, Walk
+from spaql.program.ir import Program
 from spaql.program.rules import RULES_UP_TO
 
 _KINDS = {"flag": "int", "leaf": "int", "real": "double"}
 _PROGRAM = "driver.exe" if os.name == "nt" else "driver"
-_LARGEST_SINGLE = 3.4028234663852886e38
 
 
 @dataclass(frozen=True)
@@ -68,13 +65,13 @@ class C(Target):
                 f"form is {self.form!r}, and a controller with memory has one form only: leave it out."
             )
 
-    def trace(self, machine: Machine, name: str) -> Trace | None:
+    def trace(self, machine: Machine, name: str) -> RuleTrace | None:
         """Return the trace of the equivalence check to write beside the files; None for none."""
         if self.standard is None:
             return None
         from spaql.export.machines.timing import timing_of  # which runs what is written here
 
-        return Trace(
+        return RuleTrace(
             machine,
             name,
             lambda: timing_of(machine, self.write(machine, "controller")),
@@ -113,117 +110,13 @@ class C(Target):
         """Compile the files with a driver program; returns the function that plays samples."""
         if self.standard is not None:
             check_misra(folder, source.name)
-        (folder / "driver.c").write_text(_driver(source), encoding="utf-8")
+        (folder / "driver.c").write_text(driver(source), encoding="utf-8")
         sources = [folder / f"{source.name}.c", folder / "driver.c"]
         return driven([str(compiled(sources, folder / _PROGRAM, self.flags))], folder, source.played)
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
         return f"{compiler_version()}, {' '.join(self.flags)}"
-
-
-class CSyntax(LanguageSyntax):
-    """C; the variables of the state are in a struct. Numbers are `real`."""
-
-    words = MappingProxyType({All: "&&", Some: "||"})
-    otherwise = "} else {"
-    end = "}"
-    kept = "state->{}"
-    reserved = f"{WORDS} action observation state rounded place x column threshold next offset gain"
-
-    def __init__(self, program: Program, real: str, used: set[str], *, direct: bool = False) -> None:
-        """What is `used` of "rounded", "tables" and "infinity" is added to the set."""
-        super().__init__(program)
-        self.real = real
-        self.used = used
-        self._direct: dict[str, str] = {}
-        if direct:  # the outputs are written where they go
-            self._direct = {word: f"action[{k}]" for k, word in enumerate(program.outputs)}
-            self.outputs = list(self._direct.values())
-
-    def name(self, name: str) -> str:
-        """Return a variable."""
-        return self._direct.get(name) or super().name(name)
-
-    def number(self, x: float) -> str:
-        """Return a constant."""
-        if np.isinf(x):
-            self.used.add("infinity")
-        return literal(x, self.real)
-
-    def expression(self, given: Expression, *, inner: bool = False) -> str:
-        """Return an expression, in which every product is rounded on its own."""
-        if isinstance(given, Binary) and given.operator == "*":
-            self.used.add("rounded")
-            return f"rounded({super().expression(given)})"
-        return super().expression(given, inner=inner)
-
-    def flag(self, name: str) -> str:
-        """Return whether a truth variable is set."""
-        return f"{self.name(name)} != 0"
-
-    def is_leaf(self, number: int) -> str:
-        """Return the question whether the leaf has a number."""
-        return f"state->leaf == {number}"
-
-    def note(self, text: str) -> str:
-        """Return a comment."""
-        return f"/* {in_comment(text)} */"
-
-    def truth(self, value: str | bool) -> str:
-        """Return the value of a truth variable."""
-        return f"{int(value)}" if isinstance(value, bool) else f"({value}) ? 1 : 0"
-
-    def opening(self, condition: str, *, further: bool) -> str:
-        """Return the line before the statements of a condition."""
-        return f"{'} else if' if further else 'if'} ({condition}) {{"
-
-    def called(self, part: str, arguments: Sequence[str], outputs: Sequence[str]) -> str:
-        """Return the statement that sets numbers by the outputs of a part of the program."""
-        given = [*self.plain(arguments), *(f"&{self.name(word)}" for word in outputs)]
-        return f"{part}({', '.join(given)});"
-
-    def walked(self, statement: Walk) -> Iterator[str]:
-        """Yield the lines that look up in a table."""
-        self.used |= {"tables", "rounded"} if statement.terms else {"tables"}
-        return walk(self, statement)
-
-
-class MisraSyntax(CSyntax):
-    """C in which every chain of conditions ends with `else`, and conditions are not assigned."""
-
-    def lines(self, statements: Sequence[Statement], level: int) -> Iterator[str]:
-        """Yield the lines of statements."""
-        return super().lines([_branched(one) for one in statements], level)
-
-    def _chain(self, first: If, level: int) -> Iterator[str]:
-        *lines, end = super()._chain(first, level)
-        yield from lines
-        indent = "    " * level
-        chained, otherwise = (f"{indent}{text}" for text in ("} else if", self.otherwise))
-        if any(line.startswith(chained) for line in lines) and otherwise not in lines:
-            yield from (otherwise, f"{indent}    /* no other case */")
-        yield end
-
-
-def _branched(statement: Statement) -> Statement:
-    """Return a statement that sets a truth variable by a condition as one with two branches."""
-    if not isinstance(statement, SetFlag) or isinstance(statement.value, bool):
-        return statement
-    yes, no = (SetFlag(statement.name, value) for value in (True, False))
-    return If(statement.value, (yes,), (no,))
-
-
-def literal(x: float, real: str) -> str:
-    """Return a constant of a type; infinity is that of <math.h>, of single numbers too."""
-    if real == "int32_t":
-        return str(int(x))
-    if not np.isfinite(x):
-        return "INFINITY" if x > 0 else "-INFINITY"
-    if real == "double":
-        return repr(x)
-    text = str(np.float32(min(max(x, -_LARGEST_SINGLE), _LARGEST_SINGLE)))  # the fewest digits
-    return f"{text}{'' if any(c in text for c in '.en') else '.0'}f"
 
 
 def comment_of(lines: Sequence[str]) -> list[str]:
@@ -297,7 +190,10 @@ def _header(source: Source) -> list[str]:
     lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     if state:
         lines += ["/* What the controller remembers: one for each plant. */", "typedef struct {"]
-        lines += [f"    {_KINDS[one.kind]} {one.name}; /* {in_comment(one.note)} */" for one in state]
+        lines += [
+            f"    {_KINDS[variable.kind]} {variable.name}; /* {in_comment(variable.note)} */"
+            for variable in state
+        ]
         lines += [f"}} {source.name}_state;", "", "/* Writes the state before the first sample. */"]
         lines += [*_declared(source, "reset", ";"), ""]
     lines += [
@@ -331,9 +227,9 @@ def _functions(source: Source, used: set[str], *, misra: bool) -> Iterator[str]:
     written = MisraSyntax if misra else CSyntax
     for name, part in source.parts.items():
         syntax = written(part, real, used)
-        given = [f"const {real} {word}" for word in syntax.plain(part.inputs)]
-        given += [f"{real} *out_{k}" for k in range(len(part.outputs))]
-        yield from ("", f"static void {name}({', '.join(given)})", "{", *_body(part, syntax))
+        parameters = [f"const {real} {word}" for word in syntax.plain(part.inputs)]
+        parameters += [f"{real} *out_{k}" for k in range(len(part.outputs))]
+        yield from ("", f"static void {name}({', '.join(parameters)})", "{", *_body(part, syntax))
         yield from (f"    *out_{k} = {word};" for k, word in enumerate(syntax.outputs))
         yield "}"
     direct = not source.program.state and real == TYPES[source.number]
@@ -348,9 +244,9 @@ def _with_state(source: Source, syntax: CSyntax) -> Iterator[str]:
     """Yield the functions of a controller with memory."""
     single = source.number == "float"
     yield from ("", *_declared(source, "reset"), "{")
-    for one in source.program.state:
-        value = repr(one.reset) if one.kind == "real" else str(int(one.reset))
-        yield f"    state->{one.name} = {value};"
+    for variable in source.program.state:
+        value = repr(variable.reset) if variable.kind == "real" else str(int(variable.reset))
+        yield f"    state->{variable.name} = {value};"
     yield "}"
     if source.track is None:
         yield from ("", *_declared(source, "act"), "{", *_sample(source, syntax), "}")
@@ -400,54 +296,3 @@ def _body(program: Program, syntax: CSyntax) -> Iterator[str]:
     yield from syntax.lines(program.statements, 1)
     unread = [word for word in (*program.inputs, *program.numbers) if word not in program.read]
     yield from (f"    (void){word};" for word in syntax.plain(unread))
-
-
-def _driver(source: Source) -> str:
-    """Return a C program that plays the samples in a file."""
-    name = source.name
-    kind = TYPES[source.number]
-    state = source.program.state
-    n, m, _ = source.widths
-    width = 1 + n + (2 * (1 + m) if source.track is not None else 0)
-    dump = "".join(f"        out[{m + i}] = (double)state.{one.name};\n" for i, one in enumerate(state))
-    reset = f"if (row[0] > 0.0) {{ {name}_reset(&state); }}" if state else ""
-    call = f"{name}_act({'&state, ' if state else ''}given, action);"
-    if source.track is not None:
-        call = f"""if (row[{2 + n + m}] > 0.0) {{
-            {name}_track(&state, given + {2 + n + m});
-        }}
-        if (row[{1 + n}] > 0.0) {{
-            {name}_manual(&state, given, given + {1 + n}, action);
-        }} else {{
-            {name}_act(&state, given, action);
-        }}"""
-    return f"""#include <stdio.h>
-#include "{name}.h"
-
-int main(void)
-{{
-    double row[{width}], out[{source.played}];
-    {kind} given[{width}], action[{m}];
-    FILE *samples = fopen("{SAMPLES}", "rb");
-    FILE *played = fopen("{PLAYED}", "wb");
-    {f"{name}_state state;" if state else ""}
-    if (samples == NULL || played == NULL) {{
-        return 1;
-    }}
-    {f"{name}_reset(&state);" if state else ""}
-    while (fread(row, sizeof row, 1, samples) == 1) {{
-        for (int j = 1; j < {width}; j++) {{
-            given[j - 1] = ({kind})row[j];
-        }}
-        {reset}
-        {call}
-        for (int k = 0; k < {m}; k++) {{
-            out[k] = (double)action[k];
-        }}
-{dump}        if (fwrite(out, sizeof out, 1, played) != 1) {{
-            return 1;
-        }}
-    }}
-    return fclose(played);
-}}
-"""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from spaql.program.ir import Walk
 
 if TYPE_CHECKING:
-    from spaql.export.languages.c import CSyntax
+    from spaql.export.languages.c_syntax import CSyntax
 
 IN_FLASH = """
 /* Constants of an AVR stay in its flash memory only if they are read from there. */
@@ -39,26 +39,26 @@ _READ = {
 }
 
 
-def walk(syntax: CSyntax, given: Walk) -> Iterator[str]:
+def walk(syntax: CSyntax, table: Walk) -> Iterator[str]:
     """Yield the block that looks up in a table; the numbers in it are of the type of the syntax."""
     real = syntax.real
-    rules = len(given.column)
-    index = _index_type(rules + len(given.offset))
-    column = _index_type(len(given.compared))
+    rules = len(table.column)
+    index = _index_type(rules + len(table.offset))
+    column = _index_type(len(table.compared))
     fast = "uint_fast32_t" if index == "uint32_t" else "uint_fast16_t"
     yield "{"
     yield "    /* Rule by rule: the number that it compares, the threshold, and the places to go to if the"
     yield "     * number is below it, and if not. Places after the rules are leaves. */"
-    yield from _array(f"{column} column[{rules}]", map(str, given.column))
-    yield from _array(f"{real} threshold[{rules}]", map(syntax.number, given.threshold))
-    yield from _array(f"{index} next[{rules}][2]", (f"{{{a}, {b}}}" for a, b in given.after))
-    rows = len(given.offset)
-    outputs = len(given.outputs)
-    yield from _array(f"{real} offset[{rows}][{outputs}]", (_row(syntax, row) for row in given.offset))
-    if given.terms:
-        gains = ("{" + ", ".join(_row(syntax, law) for law in row) + "}" for row in given.gain)
-        yield from _array(f"{real} gain[{rows}][{outputs}][{len(given.terms)}]", gains)
-    yield f"    const {real} x[{len(given.compared)}] = {{{', '.join(map(syntax.name, given.compared))}}};"
+    yield from _array(f"{column} column[{rules}]", map(str, table.column))
+    yield from _array(f"{real} threshold[{rules}]", map(syntax.number, table.threshold))
+    yield from _array(f"{index} next[{rules}][2]", (f"{{{a}, {b}}}" for a, b in table.after))
+    rows = len(table.offset)
+    outputs = len(table.outputs)
+    yield from _array(f"{real} offset[{rows}][{outputs}]", (_row(syntax, row) for row in table.offset))
+    if table.terms:
+        gains = ("{" + ", ".join(_row(syntax, law) for law in row) + "}" for row in table.gain)
+        yield from _array(f"{real} gain[{rows}][{outputs}][{len(table.terms)}]", gains)
+    yield f"    const {real} x[{len(table.compared)}] = {{{', '.join(map(syntax.name, table.compared))}}};"
     yield f"    {fast} place = 0U;"
     yield ""
     yield "    /* Every place comes after the one before it, so that this ends. */"
@@ -67,23 +67,23 @@ def walk(syntax: CSyntax, given: Walk) -> Iterator[str]:
     yield f"        place = {_READ[index]}(&next[place][({below}) ? 0 : 1]);"
     yield "    }"
     yield f"    place -= {rules}U;"
-    for k, output in enumerate(given.outputs):
+    for k, output in enumerate(table.outputs):
         yield f"    {syntax.name(output)} = {_READ[real]}(&offset[place][{k}]);"
-    if given.terms:
-        yield from _sums(syntax, given, fast)
+    if table.terms:
+        yield from _sums(syntax, table, fast)
     yield "}"
 
 
-def _sums(syntax: CSyntax, given: Walk, fast: str) -> Iterator[str]:
+def _sums(syntax: CSyntax, table: Walk, fast: str) -> Iterator[str]:
     """Yield the loops that add terms in their order, without those whose gain is 0."""
     real = syntax.real
-    n = len(given.terms)
+    n = len(table.terms)
     terms = "x"
-    if given.terms != given.compared[:n]:
+    if table.terms != table.compared[:n]:
         terms = "z"
-        yield f"    const {real} z[{n}] = {{{', '.join(map(syntax.name, given.terms))}}};"
+        yield f"    const {real} z[{n}] = {{{', '.join(map(syntax.name, table.terms))}}};"
     yield f"    for ({fast} j = 0U; j < {n}U; ++j) {{"
-    for k, output in enumerate(given.outputs):
+    for k, output in enumerate(table.outputs):
         word = syntax.name(output)
         yield f"        const {real} gain_{k} = {_READ[real]}(&gain[place][{k}][j]);"
         yield f"        if ((gain_{k} < 0.0) || (gain_{k} > 0.0)) {{"

@@ -23,8 +23,8 @@ class JavaScript(Target):
         """Return the content of the file."""
         lines = ["/*", *(f" * {in_comment(line)}".rstrip() for line in source.heading), " */"]
         for name, part in source.parts.items():
-            given = ", ".join(JavaScriptSyntax(part).plain(part.inputs))
-            lines += ["", *_function(f"function {name}({given})", part)]
+            parameters = ", ".join(JavaScriptSyntax(part).plain(part.inputs))
+            lines += ["", *_function(f"function {name}({parameters})", part)]
         if source.program.state:
             lines += ["", "/** The controller, with what it remembers; one for each plant. */"]
             lines += class_lines(source, "export class Controller")
@@ -35,7 +35,7 @@ class JavaScript(Target):
 
     def player(self, source: Source, folder: Path) -> Player:
         """Return the function that plays samples by the file in a folder."""
-        state = [f"Number(controller.{one.name})" for one in source.program.state]
+        state = [f"Number(controller.{variable.name})" for variable in source.program.state]
         return played_in_node(source.name, self.name, folder, source.widths, state)
 
     def tool(self) -> str:
@@ -102,7 +102,8 @@ def class_lines(source: Source, head: str) -> Iterator[str]:
     yield from ("        this.reset();", "    }", "")
     yield from ("    /** Forget everything, before the first sample. */", "    reset() {")
     yield from (
-        f"        this.{one.name} = {syntax.value(one)}; // {in_comment(one.note)}" for one in program.state
+        f"        this.{variable.name} = {syntax.value(variable)}; // {in_comment(variable.note)}"
+        for variable in program.state
     )
     yield from ("    }", "")
     lines = (*documented(source.notes()), *_function("act(observation)", program, source))

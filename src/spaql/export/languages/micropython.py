@@ -60,8 +60,12 @@ class MicroPython(Target):
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
         node = version_of("node")
-        found = re.search(r'"version": "(.*?)"', (_interpreter().parent / "package.json").read_text("utf-8"))
-        return f"MicroPython {found[1] if found else ''} with floats of 64 bits, WebAssembly in node {node}"
+        release = re.search(
+            r'"version": "(.*?)"', (_interpreter().parent / "package.json").read_text("utf-8")
+        )
+        return (
+            f"MicroPython {release[1] if release else ''} with floats of 64 bits, WebAssembly in node {node}"
+        )
 
 
 class MicroPythonSyntax(PythonSyntax):
@@ -80,7 +84,8 @@ class _Constants:
     """Constants of a module, with names that say their value."""
 
     def __init__(self, *, single: bool) -> None:
-        self._single, self._values = single, dict[str, float]()
+        self._single = single
+        self._values: dict[str, float] = {}
 
     def name(self, x: float) -> str:
         """Return how a number is written: an integer, or the name of a constant."""
@@ -153,7 +158,7 @@ writeFileSync("{PLAYED}", python.FS.readFile("/{PLAYED}"));
 def _driver(source: Source) -> str:
     """Return the MicroPython that plays samples, in batches that fit into its memory."""
     width = source.widths[0] + 1
-    state = ", ".join(f"controller.{one.name}" for one in source.program.state)
+    state = ", ".join(f"controller.{variable.name}" for variable in source.program.state)
     done = "[action]" if source.discrete else "list(action)"
     return f"""import array, sys
 sys.path.insert(0, "/")

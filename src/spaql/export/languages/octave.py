@@ -46,8 +46,8 @@ class Octave(Target):
         lines += ["end"]
         for name, part in source.parts.items():
             other = OctaveSyntax(part)
-            given = ", ".join(other.plain(part.inputs))
-            head = f"function [{', '.join(other.outputs)}] = {name}({given})"
+            parameters = ", ".join(other.plain(part.inputs))
+            head = f"function [{', '.join(other.outputs)}] = {name}({parameters})"
             lines += ["", head, *_body(part, other), "end"]
         return "\n".join(lines) + "\n"
 
@@ -69,9 +69,9 @@ class OctaveSyntax(LanguageSyntax):
     end = "end"
     reserved = f"{OCTAVE} action observation state"
 
-    def compared(self, given: Compare) -> str:
+    def compared(self, compare: Compare) -> str:
         """Return a comparison."""
-        return super().compared(given).replace(" != ", " ~= ")
+        return super().compared(compare).replace(" != ", " ~= ")
 
     def negated(self, condition: str) -> str:
         """Return the negation of a condition."""
@@ -97,23 +97,23 @@ class OctaveSyntax(LanguageSyntax):
 def _state_notes(source: Source) -> Iterator[str]:
     syntax = OctaveSyntax(source.program)
     yield from ("", f"Call it every {source.sample_time:g} s, and pass on the state: [] is a reset.")
-    yield from (f"state({j + 1})  {one.note}" for j, one in enumerate(source.program.state))
+    yield from (f"state({j + 1})  {variable.note}" for j, variable in enumerate(source.program.state))
     yield "In a MATLAB Function block, whose sizes are fixed, start with the state after a reset:"
-    yield f"[{'; '.join(syntax.number(one.reset) for one in source.program.state)}]"
+    yield f"[{'; '.join(syntax.number(variable.reset) for variable in source.program.state)}]"
 
 
 def _unpacked(state: Sequence[State], syntax: OctaveSyntax) -> Iterator[str]:
     if not state:
         return
     yield "    if isempty(state)"
-    yield f"        state = [{'; '.join(syntax.number(one.reset) for one in state)}];"
+    yield f"        state = [{'; '.join(syntax.number(variable.reset) for variable in state)}];"
     yield "    end"
-    for j, one in enumerate(state):
-        yield f"    {one.name} = state({j + 1}){' ~= 0' if one.kind == 'flag' else ''};"
+    for j, variable in enumerate(state):
+        yield f"    {variable.name} = state({j + 1}){' ~= 0' if variable.kind == 'flag' else ''};"
 
 
-def _number(one: State) -> str:
-    return f"double({one.name})" if one.kind == "flag" else one.name
+def _number(variable: State) -> str:
+    return f"double({variable.name})" if variable.kind == "flag" else variable.name
 
 
 def _body(program: Program, syntax: OctaveSyntax) -> Iterator[str]:

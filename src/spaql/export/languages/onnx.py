@@ -124,7 +124,7 @@ class _Graph:
         self._onnx = onnx_module()
         self._source = source
         self._program = source.program
-        kept = [one.name for one in self._program.state if one.kind == "flag"]
+        kept = [variable.name for variable in self._program.state if variable.kind == "flag"]
         self._flags = {*self._program.flags, *kept}
         self._nodes: dict[bytes, Any] = {}
         self._constants: dict[bytes, Any] = {}
@@ -150,7 +150,7 @@ class _Graph:
                 "",
                 "The next_state is the state of the next sample. Where episode_start is true, the state "
                 "that is given does not matter.",
-                f"The state variables: {', '.join(one.name for one in program.state)}.",
+                f"The state variables: {', '.join(variable.name for variable in program.state)}.",
             ]
         nodes = list(self._nodes.values())
         constants = list(self._constants.values())
@@ -174,18 +174,20 @@ class _Graph:
         observed = self._add("Cast", "observation", to=kinds.DOUBLE)
         values = {name: self._column(observed, j) for j, name in enumerate(program.inputs)}
         if program.state:
-            reset = self._constant([[one.reset for one in program.state]])
+            reset = self._constant([[variable.reset for variable in program.state]])
             starts = self._add("Unsqueeze", "episode_start", self._constant([1]))
             state = self._add("Where", starts, reset, "state")
-        for j, one in enumerate(program.state):
+        for j, variable in enumerate(program.state):
             column = self._column(state, j)
-            values[one.name] = self._add("Cast", column, to=kinds.BOOL) if one.kind == "flag" else column
+            values[variable.name] = (
+                self._add("Cast", column, to=kinds.BOOL) if variable.kind == "flag" else column
+            )
         after = self._run(program.statements, values)
         if program.state:
-            flags = {one.name for one in program.state if one.kind == "flag"}
+            flags = {variable.name for variable in program.state if variable.kind == "flag"}
             for name in flags:
                 after[name] = self._add("Cast", after[name], to=kinds.DOUBLE)
-            kept = self._columns([after[one.name] for one in program.state], observed)
+            kept = self._columns([after[variable.name] for variable in program.state], observed)
             self._add("Identity", kept, output="next_state")
         action = self._columns([after[name] for name in program.outputs], observed)
         if self._source.discrete:
@@ -225,14 +227,14 @@ class _Graph:
         values = dict(before)
         for name in {**then, **otherwise}:
             sides = then.get(name), otherwise.get(name)
-            one, other = (str(side or sides[1 - i]) for i, side in enumerate(sides))
-            if one == other:
-                values[name] = one
+            yes, no = (str(side or sides[1 - i]) for i, side in enumerate(sides))
+            if yes == no:
+                values[name] = yes
             elif name not in self._flags:
-                values[name] = self._add("Where", condition, one, other)
+                values[name] = self._add("Where", condition, yes, no)
             else:  # onnxruntime has no Where for truth values
-                neither = self._add("And", self._add("Not", condition), other)
-                values[name] = self._add("Or", self._add("And", condition, one), neither)
+                neither = self._add("And", self._add("Not", condition), no)
+                values[name] = self._add("Or", self._add("And", condition, yes), neither)
         return values
 
     def _walk(self, walk: Walk, values: Variables) -> Variables:
@@ -280,34 +282,34 @@ class _Graph:
             "Squeeze", self._add("Cast", places, to=self._onnx.TensorProto.INT64), self._constant([1])
         )
 
-    def _expression(self, given: Expression, values: Variables) -> str:
-        if isinstance(given, Number):
-            return self._constant([[given.value]])
-        if isinstance(given, Name):
-            return values[given.name]
-        assert isinstance(given, Binary)
-        return self._add(_OPERATORS[given.operator], *self._sides(given, values))
+    def _expression(self, expression: Expression, values: Variables) -> str:
+        if isinstance(expression, Number):
+            return self._constant([[expression.value]])
+        if isinstance(expression, Name):
+            return values[expression.name]
+        assert isinstance(expression, Binary)
+        return self._add(_OPERATORS[expression.operator], *self._sides(expression, values))
 
-    def _sides(self, given: Binary | Compare, values: Variables) -> list[str]:
-        return [self._expression(part, values) for part in (given.left, given.right)]
+    def _sides(self, parent: Binary | Compare, values: Variables) -> list[str]:
+        return [self._expression(part, values) for part in (parent.left, parent.right)]
 
-    def _condition(self, given: Condition | bool, values: Variables) -> str:
-        if isinstance(given, bool):
-            return self._constant([[given]])
-        if isinstance(given, Flag):
-            return values[given.name]
-        if isinstance(given, IsLeaf):
-            return self._add("Equal", values["leaf"], self._constant([[float(given.number)]]))
-        if isinstance(given, Not):
-            return self._add("Not", self._condition(given.of, values))
-        if isinstance(given, Compare):
-            sides = self._sides(given, values)
-            if given.operator == "!=":
+    def _condition(self, condition: Condition | bool, values: Variables) -> str:
+        if isinstance(condition, bool):
+            return self._constant([[condition]])
+        if isinstance(condition, Flag):
+            return values[condition.name]
+        if isinstance(condition, IsLeaf):
+            return self._add("Equal", values["leaf"], self._constant([[float(condition.number)]]))
+        if isinstance(condition, Not):
+            return self._add("Not", self._condition(condition.of, values))
+        if isinstance(condition, Compare):
+            sides = self._sides(condition, values)
+            if condition.operator == "!=":
                 return self._add("Not", self._add("Equal", *sides))
-            return self._add(_COMPARISONS[given.operator], *sides)
-        joined, *others = (self._condition(part, values) for part in given.of)
+            return self._add(_COMPARISONS[condition.operator], *sides)
+        joined, *others = (self._condition(part, values) for part in condition.of)
         for part in others:
-            joined = self._add("And" if isinstance(given, All) else "Or", joined, part)
+            joined = self._add("And" if isinstance(condition, All) else "Or", joined, part)
         return joined
 
     def _add(self, kind: str, *inputs: str, output: str = "", domain: str = "", **settings: Any) -> str:
@@ -321,10 +323,10 @@ class _Graph:
             self._nodes[key] = node
         return str(self._nodes[key].output[0])
 
-    def _constant(self, given: Any) -> str:
+    def _constant(self, content: Any) -> str:
         """Return the name of a constant; equal ones are stored once."""
-        value: NDArray[Any] = np.ascontiguousarray(given)
-        key = f"{value.dtype}{np.shape(given)}".encode() + value.tobytes()
+        value: NDArray[Any] = np.ascontiguousarray(content)
+        key = f"{value.dtype}{np.shape(content)}".encode() + value.tobytes()
         if key not in self._constants:
             name = f"c{len(self._constants)}"
             self._constants[key] = self._onnx.numpy_helper.from_array(value, name)

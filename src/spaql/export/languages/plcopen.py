@@ -6,7 +6,7 @@ from importlib.metadata import version
 from xml.etree import ElementTree as ET
 
 from spaql.export.language import Source
-from spaql.export.languages.st_reader import FunctionBlock, Variable
+from spaql.export.languages.st_reader import BlockVariable, FunctionBlock
 from spaql.export.languages.structured_text import StructuredText, function_block
 from spaql.export.played import EquivalenceError
 from spaql.languages import in_comment
@@ -68,7 +68,7 @@ class PlcOpen(StructuredText):
         return f"the function block in the XML by {super().tool()}"
 
 
-def _declare(part: ET.Element, variable: Variable) -> None:
+def _declare(part: ET.Element, variable: BlockVariable) -> None:
     """Add the declaration of a variable."""
     declaration = _add(part, "variable", name=variable.name)
     _add(_add(declaration, "type"), variable.kind)
@@ -78,13 +78,13 @@ def _declare(part: ET.Element, variable: Variable) -> None:
         _say(_add(declaration, "documentation"), variable.note)
 
 
-def _declared(declaration: ET.Element) -> Variable:
+def _declared(declaration: ET.Element) -> BlockVariable:
     """Return a variable that is declared."""
     kind = declaration.find(f"./{_tag('type')}/*")
     value = declaration.find(f".//{_tag('simpleValue')}")
     assert kind is not None
     begin = "" if value is None else value.get("value", "")
-    return Variable(declaration.get("name", ""), kind.tag.rpartition("}")[2], begin)
+    return BlockVariable(declaration.get("name", ""), kind.tag.rpartition("}")[2], begin)
 
 
 def _tag(word: str) -> str:

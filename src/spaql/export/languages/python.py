@@ -25,7 +25,7 @@ class Python(Target):
 
     def player(self, source: Source, folder: Path) -> Player:
         """Return the function that plays samples by the file, in an interpreter of its own."""
-        state = [f", controller.{one.name}" for one in source.program.state]
+        state = [f", controller.{variable.name}" for variable in source.program.state]
         setup = [*run_file(source.name), "act = namespace.get('act')"]
         reset: list[str] = []
         if state:
@@ -116,8 +116,8 @@ def definitions(source: Source, make: Making) -> Iterator[str]:
     yield '    """Seconds between samples."""'
     yield from ("", "    def __init__(self):", "        self.reset()", "")
     yield from ("    def reset(self):", '        """Forget everything, before the first sample."""')
-    for one in source.program.state:
-        yield f"        self.{one.name} = {syntax.value(one)}  # {in_comment(one.note)}"
+    for variable in source.program.state:
+        yield f"        self.{variable.name} = {syntax.value(variable)}  # {in_comment(variable.note)}"
     yield ""
     yield from (f"    {line}".rstrip() for line in _act(source, syntax, "self, "))
 

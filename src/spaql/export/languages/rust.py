@@ -96,12 +96,12 @@ def _body(program: Program, syntax: RustSyntax) -> Iterator[str]:
 
 
 def _part(name: str, part: Program, source: Source, *, single: bool) -> Iterator[str]:
-    seen = source.program.inputs if single else ()
-    syntax = RustSyntax(part, seen)
-    kinds = ("f32" if word in seen else "f64" for word in part.inputs)
-    given = (f"{word}: {kind}" for word, kind in zip(syntax.plain(part.inputs), kinds, strict=True))
+    singles = source.program.inputs if single else ()
+    syntax = RustSyntax(part, singles)
+    kinds = ("f32" if word in singles else "f64" for word in part.inputs)
+    parameters = (f"{word}: {kind}" for word, kind in zip(syntax.plain(part.inputs), kinds, strict=True))
     yield _ALLOWED
-    yield f"fn {name}({', '.join(given)}) -> [f64; {len(part.outputs)}] {{"
+    yield f"fn {name}({', '.join(parameters)}) -> [f64; {len(part.outputs)}] {{"
     yield from _body(part, syntax)
     yield from (f"    [{', '.join(syntax.outputs)}]", "}")
 
@@ -118,11 +118,11 @@ def _act(source: Source, receiver: str = "") -> Iterator[str]:
     yield from (f"/// {in_comment(line)}  " for line in source.notes())
     yield _ALLOWED
     n, m, _ = source.widths
-    made = "i32" if source.discrete else f"[{kind}; {m}]"
-    yield f"pub fn act({receiver}observation: &[{kind}; {n}]) -> {made} {{"
+    returned = "i32" if source.discrete else f"[{kind}; {m}]"
+    yield f"pub fn act({receiver}observation: &[{kind}; {n}]) -> {returned} {{"
     for j, word in enumerate(syntax.plain(program.inputs)):
-        given = f"observation[{j}]"
-        yield f"    let {word} = {f'f64::from({given})' if single and remembers else given};"
+        component = f"observation[{j}]"
+        yield f"    let {word} = {f'f64::from({component})' if single and remembers else component};"
     yield from _body(program, syntax)
     if source.discrete:
         yield f"    {syntax.outputs[0]} as i32"
@@ -138,19 +138,28 @@ def _object(source: Source) -> Iterator[str]:
     yield from (f"pub const SAMPLE_TIME: f64 = {source.sample_time!r};", "")
     yield "/// What the controller remembers: one for each plant."
     yield from ("#[derive(Clone, Copy, Debug)]", "pub struct Controller {")
-    for one in source.program.state:
-        yield from (f"    /// {in_comment(one.note)}", f"    pub {one.name}: {kinds[one.kind]},")
+    for variable in source.program.state:
+        yield from (
+            f"    /// {in_comment(variable.note)}",
+            f"    pub {variable.name}: {kinds[variable.kind]},",
+        )
     yield from ("}", "", "impl Controller {", "    /// Returns a controller before the first sample.")
     yield from ("    #[must_use]", "    pub const fn new() -> Self {", "        Self {")
-    yield from (f"            {one.name}: {syntax.value(one)}," for one in source.program.state)
+    yield from (
+        f"            {variable.name}: {syntax.value(variable)}," for variable in source.program.state
+    )
     yield from ("        }", "    }", "", "    /// Forgets everything, before the first sample.")
     yield from ("    pub fn reset(&mut self) {", "        *self = Self::new();", "    }", "")
     yield from ("    " + line for line in _act(source, "&mut self, "))
     yield "}"
 
 
-def _value(one: State) -> str:
-    return f"f64::from(u8::from(controller.{one.name}))" if one.kind == "flag" else f"controller.{one.name}"
+def _value(variable: State) -> str:
+    return (
+        f"f64::from(u8::from(controller.{variable.name}))"
+        if variable.kind == "flag"
+        else f"controller.{variable.name}"
+    )
 
 
 def _driver(source: Source) -> str:
@@ -159,7 +168,7 @@ def _driver(source: Source) -> str:
     kind = _TYPES[source.number]
     rows = ", ".join(f"row[{j + 1}] as {kind}" for j in range(n))
     done = "[action as f64]" if source.discrete else f"action.map(|x: {kind}| x as f64)"
-    dump = "".join(f"played.push({_value(one)} as f64); " for one in state)
+    dump = "".join(f"played.push({_value(variable)} as f64); " for variable in state)
     act = "controller.act" if state else f"{source.name}::act"
     return f"""#![allow(dead_code, clippy::all)]
 mod {source.name};

@@ -30,7 +30,7 @@ _ALLOWED = (
 _SINGLE = ["import ctypes", "def single(x):", "    return ctypes.c_float(x).value"]
 
 
-class Variable(NamedTuple):
+class BlockVariable(NamedTuple):
     """A variable of a function block."""
 
     name: str
@@ -52,41 +52,45 @@ class FunctionBlock:
     """A function block; its variables keep their values from call to call."""
 
     name: str
-    variables: Mapping[str, tuple[Variable, ...]]
+    variables: Mapping[str, tuple[BlockVariable, ...]]
     """By section: VAR_INPUT, VAR_OUTPUT and VAR."""
     body: str
 
     @classmethod
     def read(cls, text: str) -> FunctionBlock:
         """Return the function block of a text; comments are left out."""
-        found = _BLOCK.search(_COMMENT.sub("", text))
-        if found is None:
+        block = _BLOCK.search(_COMMENT.sub("", text))
+        if block is None:
             raise SettingError("The text does not hold one function block.")
         variables = {
-            section: tuple(Variable(*declared) for declared in _VARIABLE.findall(part))
-            for section, part in _SECTION.findall(found[2])
+            section: tuple(BlockVariable(*declared) for declared in _VARIABLE.findall(part))
+            for section, part in _SECTION.findall(block[2])
         }
-        return cls(found[1], variables, found[3].strip("\n"))
+        return cls(block[1], variables, block[3].strip("\n"))
 
     def player(self, folder: Path, state: Sequence[str]) -> Player:
         """Return the function that plays samples; with names of a `state` the first input is a reset."""
         inputs, outputs = (self.variables[section] for section in ("VAR_INPUT", "VAR_OUTPUT"))
         own = [*outputs, *self.variables.get("VAR", ())]
         names = [variable.name for variable in own]
-        values = (_python(one.value or ("FALSE" if one.kind == "BOOL" else "0.0")) for one in own)
-        given = [variable.name for variable in inputs]
+        values = (
+            _python(variable.value or ("FALSE" if variable.kind == "BOOL" else "0.0")) for variable in own
+        )
+        declared = [variable.name for variable in inputs]
         kept = "".join(f"{name}, " for name in names)
-        setup = [*_SINGLE, f"def sample({', '.join([*given, *names])}):"]
-        setup += [f"    {one.name} = single({one.name})" for one in inputs if one.kind == "REAL"]
+        setup = [*_SINGLE, f"def sample({', '.join([*declared, *names])}):"]
+        setup += [
+            f"    {variable.name} = single({variable.name})" for variable in inputs if variable.kind == "REAL"
+        ]
         setup += [
             *_statements(_COMMENT.sub("", self.body)),
             f"    return ({kept})",
             f"kept = ({''.join(f'{x}, ' for x in values)})",
         ]
-        places = [names.index(name) for name in (*(one.name for one in outputs), *state)]
+        places = [names.index(name) for name in (*(variable.name for variable in outputs), *state)]
         row = "row" if state else "row[1:]"
         sample = [f"kept = sample(*{row}, *kept)", f"played.extend([kept[i] for i in {places}])"]
-        return driven_by_python(setup, sample, folder, len(given) - bool(state), len(places))
+        return driven_by_python(setup, sample, folder, len(declared) - bool(state), len(places))
 
 
 def _statements(body: str) -> list[str]:
@@ -94,11 +98,11 @@ def _statements(body: str) -> list[str]:
     lines = list[str]()
     depth = 1
     end = 0
-    for found in _STATEMENT.finditer(body):
-        if body[end : found.start()].strip():
-            raise SettingError(f"Unknown statement: {body[end : found.start()].strip()}")
-        end = found.end()
-        word, condition, otherwise, closed, name, value = found.groups()
+    for match in _STATEMENT.finditer(body):
+        if body[end : match.start()].strip():
+            raise SettingError(f"Unknown statement: {body[end : match.start()].strip()}")
+        end = match.end()
+        word, condition, otherwise, closed, name, value = match.groups()
         depth -= 1 if otherwise or closed or word == "ELSIF" else 0
         indent = "    " * depth
         if word:

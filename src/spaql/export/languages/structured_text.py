@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from spaql.export.language import LanguageSyntax, Source, Target
-from spaql.export.languages.st_reader import FunctionBlock, Variable
+from spaql.export.languages.st_reader import BlockVariable, FunctionBlock
 from spaql.export.played import Player
 from spaql.languages import ST_LIBRARY, STRUCTURED_TEXT, in_comment
 from spaql.program.ir import All, Assign, Compare, Name, Number, Some
@@ -64,7 +64,7 @@ class StructuredText(Target):
     def player(self, source: Source, folder: Path) -> Player:
         """Return the function that plays samples by the file in a folder, which is interpreted."""
         block = self.read((folder / (source.name + self.suffix)).read_bytes())
-        return block.player(folder, [one.name for one in source.program.state])
+        return block.player(folder, [variable.name for variable in source.program.state])
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
@@ -111,29 +111,29 @@ class StructuredTextSyntax(LanguageSyntax):
         """Return a constant of single precision."""
         return literal("REAL", x)
 
-    def assignment(self, given: Assign) -> str:
+    def assignment(self, statement: Assign) -> str:
         """Return the statement that sets a number."""
-        if given.name not in self._converted:
-            return super().assignment(given)
-        value = given.value
+        if statement.name not in self._converted:
+            return super().assignment(statement)
+        value = statement.value
         if isinstance(value, Number):
             text = literal(self.output, value.value)
         else:
             text = f"LREAL_TO_REAL({self.expression(value)})"
-        return self.assigned(self.plain([given.name])[0], text)
+        return self.assigned(self.plain([statement.name])[0], text)
 
     def assigned(self, name: str, value: str) -> str:
         """Return an assignment."""
         return f"{name} := {value};"
 
-    def compared(self, given: Compare) -> str:
+    def compared(self, compare: Compare) -> str:
         """Return a comparison."""
-        end, text = _AT_INFINITY.get(given.operator, (None, ""))
-        if not (isinstance(given.right, Number) and given.right.value == end):
-            return super().compared(given).replace(" != ", " <> ")
-        if isinstance(given.left, Name) and given.left.name in self._singles:
-            return text.format(x=self.plain([given.left.name])[0], zero=self.single(0.0))
-        return text.format(x=self.expression(given.left, inner=True), zero=self.number(0.0))
+        end, text = _AT_INFINITY.get(compare.operator, (None, ""))
+        if not (isinstance(compare.right, Number) and compare.right.value == end):
+            return super().compared(compare).replace(" != ", " <> ")
+        if isinstance(compare.left, Name) and compare.left.name in self._singles:
+            return text.format(x=self.plain([compare.left.name])[0], zero=self.single(0.0))
+        return text.format(x=self.expression(compare.left, inner=True), zero=self.number(0.0))
 
     def negated(self, condition: str) -> str:
         """Return the negation of a condition."""
@@ -163,30 +163,33 @@ def function_block(source: Source) -> FunctionBlock:
     syntax = StructuredTextSyntax(source)
     kind = _TYPES[source.number]
 
-    def variables(names: Sequence[str], kind: str, notes: Iterable[str]) -> list[Variable]:
+    def variables(names: Sequence[str], kind: str, notes: Iterable[str]) -> list[BlockVariable]:
         declared = zip(syntax.plain(names), notes, strict=True)
-        return [Variable(word, kind, note=in_comment(note)) for word, note in declared]
+        return [BlockVariable(word, kind, note=in_comment(note)) for word, note in declared]
 
     inputs = variables(program.inputs, kind, source.observations)
     body: list[str] = []
     if program.state:
-        inputs.insert(0, Variable("reset", "BOOL", note="TRUE for a sample that begins anew"))
-        body += ["IF reset THEN", *(f"    {one.name} := {syntax.value(one)};" for one in program.state)]
+        inputs.insert(0, BlockVariable("reset", "BOOL", note="TRUE for a sample that begins anew"))
+        body += [
+            "IF reset THEN",
+            *(f"    {variable.name} := {syntax.value(variable)};" for variable in program.state),
+        ]
         body += ["END_IF;"]
     if track is not None:
-        inputs += [Variable("manual", "BOOL", note="TRUE for manual mode; bumpless when it ends")]
+        inputs += [BlockVariable("manual", "BOOL", note="TRUE for manual mode; bumpless when it ends")]
         by_hand = (f"given by hand in manual mode: {name}" for name in source.actions)
         inputs += variables(program.manual, kind, by_hand)
         inputs += [
-            Variable("track", "BOOL", note="TRUE where the inputs below are what the actuators applied")
+            BlockVariable("track", "BOOL", note="TRUE where the inputs below are what the actuators applied")
         ]
         applied = (f"applied since the last sample: {name}" for name in source.actions)
         inputs += variables(track.inputs, kind, applied)
         body += ["IF track THEN", *syntax.lines(track.statements, 1), "END_IF;"]
     outputs = variables(program.outputs, syntax.output, source.actions)
-    own = [Variable(s.name, _KINDS[s.kind], syntax.value(s), in_comment(s.note)) for s in program.state]
-    own += [Variable(syntax.name(name), "LREAL") for name in [*syntax.wide, *program.numbers]]
-    own += [Variable(word, "BOOL") for word in syntax.plain(program.flags)]
+    own = [BlockVariable(s.name, _KINDS[s.kind], syntax.value(s), in_comment(s.note)) for s in program.state]
+    own += [BlockVariable(syntax.name(name), "LREAL") for name in [*syntax.wide, *program.numbers]]
+    own += [BlockVariable(word, "BOOL") for word in syntax.plain(program.flags)]
     body += syntax.lines(program.statements, 0)
     body += [
         f"{word} := LREAL_TO_{syntax.output}({syntax.name(name)});"

@@ -49,7 +49,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Room:
+class MemoryUse:
     """Bytes that a controller needs."""
 
     flash: int
@@ -79,7 +79,8 @@ class Avr:
 
     def link(self, folder: Path, machine: Machine, call: str, inputs: NDArray[Any]) -> Path:
         """Return a firmware that holds observations, and answers them."""
-        kind, (n, dims) = TYPES[machine.number.name], inputs.shape
+        kind = TYPES[machine.number.name]
+        n, dims = inputs.shape
         rows = ", ".join("{" + ", ".join(_c_number(x) for x in row) + "}" for row in inputs.tolist())
         vectors = f"#define VECTORS {n}\nstatic const NUMBER vectors[{n}][{dims}] PROGMEM = {{{rows}}};\n"
         (folder / "vectors.h").write_text(vectors, encoding="utf-8")
@@ -118,8 +119,8 @@ class Avr:
                     raise NotForMachineError("a decision takes more cycles than its timer can count")
                 raw = np.array([int(word, 16) for word in words[1:]], np.uint32)
                 actions.append(raw.view(machine.number.dtype))
-        given = machine.number.actions(np.array(actions).reshape(-1, machine.width))
-        return Answers(given, np.array(cost, np.float64))
+        actions_of_samples = machine.number.actions(np.array(actions).reshape(-1, machine.width))
+        return Answers(actions_of_samples, np.array(cost, np.float64))
 
 
 class Arm:
@@ -148,9 +149,9 @@ class Arm:
             repeats = 1
         program = self._linked(folder, number.name, repeats, *call)
         samples = np.ascontiguousarray(inputs, number.dtype)
-        given = self._answers(folder, program, samples, machine.width)
-        ticks = given["ticks"] + (1.0 if machine.remembers else 0.0)  # rounded up
-        return Answers(number.actions(given["action"]), ticks * (INSTRUCTIONS_A_TICK / repeats))
+        answers = self._answers(folder, program, samples, machine.width)
+        ticks = answers["ticks"] + (1.0 if machine.remembers else 0.0)  # rounded up
+        return Answers(number.actions(answers["action"]), ticks * (INSTRUCTIONS_A_TICK / repeats))
 
     def _linked(self, folder: Path, number: str, repeats: int, *call: str) -> Path:
         words = [*self.compiler, "-std=gnu99", f"-DNUMBER={TYPES[number]}", f"-DREPEATS={repeats}"]
@@ -196,7 +197,7 @@ def compile_for(board: Board, folder: Path, files: Mapping[str, bytes]) -> None:
         raise NotForMachineError(said[1] if said else f"{words[0]} does not compile it: {errors[:300]}")
 
 
-def room(board: Board, folder: Path, machine: Machine) -> Room:
+def room(board: Board, folder: Path, machine: Machine) -> MemoryUse:
     """Measure what a controller adds to a firmware, with what it needs of the compiler's library."""
     inputs = machine.number.inputs(np.zeros((1, len(machine.observations))))
     sizes = []
@@ -204,7 +205,7 @@ def room(board: Board, folder: Path, machine: Machine) -> Room:
         program = board.link(folder, machine, call, inputs)
         text, data, bss = sizes_of(board, program)
         sizes.append((text + data, data + bss))
-    return Room(sizes[1][0] - sizes[0][0], sizes[1][1] - sizes[0][1], stack(folder))
+    return MemoryUse(sizes[1][0] - sizes[0][0], sizes[1][1] - sizes[0][1], stack(folder))
 
 
 def sizes_of(board: Board, program: Path) -> tuple[int, int, int]:

@@ -39,8 +39,8 @@ class Operations:
         return Operations(*map(max, _counts(self), _counts(other)))
 
 
-def _counts(one: Operations) -> tuple[int, int, int, int]:
-    return one.comparisons, one.additions, one.multiplications, one.divisions
+def _counts(operations: Operations) -> tuple[int, int, int, int]:
+    return operations.comparisons, operations.additions, operations.multiplications, operations.divisions
 
 
 def most_operations(program: Program, parts: Mapping[str, Program]) -> Operations:
@@ -54,28 +54,28 @@ def most_operations(program: Program, parts: Mapping[str, Program]) -> Operation
     return _statements(program.statements, counted)
 
 
-def _statements(given: Iterable[object], parts: Mapping[str, Operations]) -> Operations:
-    return sum((_operations(part, parts) for part in given), Operations())
+def _statements(statements: Iterable[object], parts: Mapping[str, Operations]) -> Operations:
+    return sum((_operations(part, parts) for part in statements), Operations())
 
 
-def _operations(given: object, parts: Mapping[str, Operations]) -> Operations:
-    if isinstance(given, Binary):
+def _operations(node: object, parts: Mapping[str, Operations]) -> Operations:
+    if isinstance(node, Binary):
         kinds = {"+": Operations(0, 1), "-": Operations(0, 1), "*": Operations(0, 0, 1)}
-        sides = _statements((given.left, given.right), parts)
-        return kinds.get(given.operator, Operations(0, 0, 0, 1)) + sides
-    if isinstance(given, Compare):
-        return Operations(1) + _statements((given.left, given.right), parts)
-    if isinstance(given, Flag | IsLeaf):
+        sides = _statements((node.left, node.right), parts)
+        return kinds.get(node.operator, Operations(0, 0, 0, 1)) + sides
+    if isinstance(node, Compare):
+        return Operations(1) + _statements((node.left, node.right), parts)
+    if isinstance(node, Flag | IsLeaf):
         return Operations(1)
-    if isinstance(given, Not):
-        return _operations(given.of, parts)
-    if isinstance(given, All | Some):
-        return _statements(given.of, parts)
-    if isinstance(given, Assign | SetFlag):
-        return _operations(given.value, parts)
-    if isinstance(given, Call):
-        return parts[given.part]
-    if isinstance(given, If):
-        sides = _statements(given.then, parts) | _statements(given.otherwise, parts)
-        return _operations(given.condition, parts) + sides
+    if isinstance(node, Not):
+        return _operations(node.of, parts)
+    if isinstance(node, All | Some):
+        return _statements(node.of, parts)
+    if isinstance(node, Assign | SetFlag):
+        return _operations(node.value, parts)
+    if isinstance(node, Call):
+        return parts[node.part]
+    if isinstance(node, If):
+        sides = _statements(node.then, parts) | _statements(node.otherwise, parts)
+        return _operations(node.condition, parts) + sides
     return Operations()

@@ -40,12 +40,14 @@ def module_source(source: Source) -> str:
         call = f"{name}_act(observation, action);"
         return "\n".join([*lines, "void act(void);", f"void act(void) {{ {call} }}", ""])
     numbered = list(enumerate(source.program.state))
-    kinds = {one.name: "double" if one.kind == "real" else "int" for one in source.program.state}
+    kinds = {
+        variable.name: "double" if variable.kind == "real" else "int" for variable in source.program.state
+    }
     lines += [
         f"double state[{len(numbered)}];",
         f"static void keep(const {name}_state *kept)",
         "{",
-        *(f"    state[{i}] = (double)kept->{one.name};" for i, one in numbered),
+        *(f"    state[{i}] = (double)kept->{variable.name};" for i, variable in numbered),
         "}",
         "void reset(void);",
         "void reset(void)",
@@ -58,7 +60,7 @@ def module_source(source: Source) -> str:
         "void act(void)",
         "{",
         f"    {name}_state kept;",
-        *(f"    kept.{one.name} = ({kinds[one.name]})state[{i}];" for i, one in numbered),
+        *(f"    kept.{variable.name} = ({kinds[variable.name]})state[{i}];" for i, variable in numbered),
         f"    {name}_act(&kept, observation, action);",
         "    keep(&kept);",
         "}",
@@ -111,7 +113,9 @@ def _class(source: Source) -> Iterator[str]:
     yield from ("export class Controller {", "    /** Seconds between samples. */")
     yield f"    static sampleTime = {source.sample_time!r};"
     yield from ("    /** The numbers that are remembered. */", "    static names = [")
-    yield from (f'        "{one.name}", // {in_comment(one.note)}' for one in source.program.state)
+    yield from (
+        f'        "{variable.name}", // {in_comment(variable.note)}' for variable in source.program.state
+    )
     yield from ("    ];", "", "    constructor() {")
     yield "        this.exports = new WebAssembly.Instance(code).exports;"
     for name, place, width in zip(

@@ -65,7 +65,7 @@ def _module(source: Source, sources: Mapping[str, bytes]) -> dict[str, bytes]:
     if name == "module":
         raise SettingError("The name of a WebAssembly controller cannot be module: give another.")
     written = {**sources, "module.c": module_source(source).encode(), "include/math.h": MATH_H.encode()}
-    exports = [f"-Wl,--export={one}" for one in _exports(source)]
+    exports = [f"-Wl,--export={function}" for function in _exports(source)]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "include").mkdir()
         for file, content in written.items():
@@ -82,5 +82,5 @@ def _module(source: Source, sources: Mapping[str, bytes]) -> dict[str, bytes]:
             f"{name}.wasm",
         ]
         run(words, Path(folder), SpaqlError, "clang does not compile the exported controller")
-        made = (Path(folder) / f"{name}.wasm").read_bytes()
-    return {f"{name}.wasm": made, f"{name}.mjs": loader(source).encode()}
+        module = (Path(folder) / f"{name}.wasm").read_bytes()
+    return {f"{name}.wasm": module, f"{name}.mjs": loader(source).encode()}

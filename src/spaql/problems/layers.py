@@ -1,4 +1,4 @@
-"""An environment that was given as an object: its layers, and copies of it."""
+"""The layers of an environment, and copies of one that the user passed as an object."""
 
 from __future__ import annotations
 

@@ -1,0 +1,209 @@
+"""Making a problem: what the environment declares, and what is asked for instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from spaql.errors import SettingError
+from spaql.problems.environment import declares_cost
+from spaql.problems.meaning import check_meaning, meaning_of, renamed_meaning
+from spaql.problems.perturbed import with_other_cost
+from spaql.problems.plant_hash import environment_hash, equations_hash
+from spaql.problems.problem import EnvironmentLike, Problem
+from spaql.problems.registry import plant_of_file
+from spaql.problems.sources import find_source, refuse_running_statistics, with_cost_option
+from spaql.problems.stage_cost import ConstraintLike, StageCost, expression_names
+from spaql.problems.standardisation import Standardisation
+from spaql.spaces import StandardActions, StandardStates, count_actions, given_names
+from spaql.spaces import observation_names as names_of
+from spaql.values import real_number, whole_number
+
+
+def make_problem(
+    env: EnvironmentLike,
+    *,
+    horizon: int | None = None,
+    levels: int | None = None,
+    squash: Mapping[int, float] | None = None,
+    reference: Sequence[float] | None = None,
+    reward_range: tuple[float, float] | None = None,
+    options: Mapping[str, Any] | None = None,
+    compiled: bool = True,
+    parallel: bool | str = False,
+    measured: bool = True,
+    step_timeout: float | None = None,
+    seed: int = 0,
+    observation_names: Sequence[str] | None = None,
+    action_names: Sequence[str] | None = None,
+    setpoints: Mapping[str, str] | None = None,
+    angles: Sequence[str] | None = None,
+    sample_time: float | None = None,
+    cost: str | None = None,
+    constraints: Iterable[ConstraintLike] = (),
+) -> Problem:
+    """Return the problem of an environment.
+
+    Parameters
+    ----------
+    env
+        An environment's id (without a version, the newest one is used), a preset (`pendulum`, `pendulum5`,
+        `cartpole200`), a Gymnasium environment, `Dynamics`, the model file of a learned plant (`.spaql`), an
+        FMU (`.fmu`, whose `options` are those of `spaql.plugins.fmu.FMUEnv`), or a problem, which is
+        returned as it is.
+        Of a Gymnasium environment copies are used, which a model file cannot name.
+    horizon
+        Steps after which an episode ends; the environment's own limit by default, the smallest if it has
+        several. A longer one than the limit of an environment that is copied is refused.
+    levels
+        Cut a Box of actions into this many levels in each dimension.
+    squash
+        Observation dimensions to squash by tanh(x / scale), each with its scale. Other dimensions
+        without bounds are measured by 1,000 random steps.
+    reference
+        The observation to reach, in raw units (for SPAQL-TS).
+    reward_range
+        Learn from rewards mapped from this range to [0, 1]; as they are by default.
+    options
+        Keyword arguments for the environment.
+    compiled
+        Use compiled dynamics if there are any: `Dynamics`, and Gymnasium's CartPole, Pendulum, MountainCar,
+        MountainCarContinuous and Acrobot by their ids, whose compiled versions agree with them step by step.
+    parallel
+        Step the environments of an evaluation in separate processes, one for each of its episodes: for
+        simulators that take a millisecond or more per step. The episodes of `TreeSearch` are played by a
+        worker process for every core; or on a Ray cluster, if this is its address: `HOST:PORT`, `auto`, or
+        `local` for a new one on this machine. The results are the same; compiled dynamics ignore it.
+    measured
+        Spend random steps on measuring dimensions without bounds. Otherwise they are squashed by tanh(x),
+        which only suits algorithms that standardise by other means.
+    step_timeout
+        Seconds that a step (or reset) may take; past them `BadEnvironmentError` is raised, and what was
+        learned before the iteration is kept. All environments then run in separate processes, which can be
+        killed at any time; compiled dynamics, which cannot, are not used. The environments of an evaluation
+        are stepped together, so there it limits the time until the last one is done.
+    seed
+        Of the random steps.
+    observation_names
+        Of each number of an observation, with its unit, such as `["position [m]", "speed [m/s]"]`: rules,
+        pictures, exported code and the model file have them. Those of the plant by default, if it has any.
+    action_names
+        Of each action of a list, or of each number of an action, such as `["force [N]"]`.
+    setpoints
+        Which observed number is to follow which observed set-point, by their names: evaluations then measure
+        the closed loop. That of the plant by default, as `angles` and `sample_time` are.
+    angles
+        Observations that are angles in radians; or `x`, of which cos(x) and sin(x) are observed.
+    sample_time
+        Seconds between two actions.
+    cost
+        Of a step, an expression of the named observations at its end and of the action: the reward is minus
+        the cost, in place of the environment's own. Names are written without units, with `_` for what is no
+        letter or digit; `action` is the number of an action of a list.
+    constraints
+        Expressions that are to hold after every step: evaluations count the episodes in which one is broken.
+        A pair of an expression and a price makes each step that breaks it cost more.
+
+    Examples
+    --------
+    >>> problem = make_problem("pendulum5")
+    >>> problem.horizon, problem.actions.sizes, problem.reference
+    (200, (5,), (1.0, 0.0, 0.0))
+    """
+    if isinstance(env, Problem):
+        spaces = horizon, levels, squash, reference, reward_range, options, observation_names, action_names
+        means = setpoints, angles, sample_time, cost, constraints or None
+        _refuse_changes(*spaces, *means, step_timeout, not compiled, parallel or None)
+        return env
+    horizon = None if horizon is None else whole_number("horizon", horizon, least=1)
+    step_timeout = None if step_timeout is None else real_number("step_timeout", step_timeout, above=0)
+    if (cost is not None or constraints) and isinstance(env, str) and plant_of_file(env) is not None:
+        options = with_cost_option(options or {}, cost, constraints)
+        cost = None
+        constraints = ()
+    source, preset = find_source(env, options)
+    standardisation = Standardisation.of(
+        preset, levels=levels, squash=squash, reward_range=reward_range, measured=measured, seed=seed
+    )
+    horizon = preset.horizon if preset is not None and horizon is None else horizon
+    with source.opened(horizon) as probe:
+        refuse_running_statistics(probe)
+        limit = source.horizon(horizon, probe)
+        samples = standardisation.samples(source, probe, limit, step_timeout)
+        meaning = meaning_of(probe) if source.dynamics is None else source.dynamics.meaning
+        plant = environment_hash(probe) if source.dynamics is None else equations_hash(source.dynamics)
+        if source.dynamics is not None:
+            source.dynamics.refuse_if_changed()
+        states, actions = standardisation.spaces(probe, samples, meaning)
+        has_cost = bool(meaning.constraints) or declares_cost(probe)
+    states, actions = _named(states, actions, observation_names, action_names)
+    if reference is None and source.dynamics is not None:
+        reference = source.dynamics.reference
+    names = names_of(states.space, states.names)
+    meaning = renamed_meaning(meaning, names)
+    setpoints = dict(meaning.setpoints if setpoints is None else setpoints)
+    angles = tuple(meaning.angles if angles is None else angles)
+    sample_time = meaning.sample_time if sample_time is None else sample_time
+    check_meaning(names, setpoints, angles, sample_time)
+    dynamics = source.dynamics if compiled and step_timeout is None else None
+    stage = None
+    if cost is not None or constraints:
+        if has_cost or (source.dynamics is not None and source.dynamics.stage_cost is not None):
+            raise SettingError(f"{source.name} declares a cost or constraints itself: change them there.")
+        stage = StageCost.of(cost, constraints, names, expression_names(actions))
+        dynamics = None if dynamics is None else with_other_cost(dynamics, stage)
+    return Problem(
+        name=source.name,
+        env=source.env,
+        options=source.options,
+        horizon=limit,
+        states=states,
+        actions=actions,
+        reference=_reference(reference, states),
+        reward_range=standardisation.reward_range,
+        dynamics=dynamics,
+        setpoints=setpoints,
+        angles=angles,
+        sample_time=sample_time,
+        interactions=0 if samples is None else len(samples),
+        parallel=parallel if isinstance(parallel, str) else bool(parallel),
+        step_timeout=step_timeout,
+        stage_cost=stage,
+        constraints=meaning.constraints if stage is None else stage.constraints,
+        plant=plant,
+        template=source.template,
+    )
+
+
+def _refuse_changes(*settings: Any) -> None:
+    """Refuse settings for a problem that is made already."""
+    if any(setting is not None and setting is not False for setting in settings):
+        raise SettingError("The problem is already made: give what is to change to make_problem.")
+
+
+def _named(
+    states: StandardStates,
+    actions: StandardActions,
+    observation_names: Sequence[str] | None,
+    action_names: Sequence[str] | None,
+) -> tuple[StandardStates, StandardActions]:
+    """Return the spaces with the names that were asked for, if there are any."""
+    if observation_names is not None:
+        names = given_names("observation_names", observation_names, states.dims)
+        states = replace(states, names=names)
+    if action_names is not None:
+        names = given_names("action_names", action_names, count_actions(actions.space))
+        actions = replace(actions, names=names)
+    return states, actions
+
+
+def _reference(reference: Sequence[float] | None, states: StandardStates) -> tuple[float, ...] | None:
+    """Return the observation to reach, checked."""
+    if reference is None:
+        return None
+    if len(reference) != states.dims:
+        raise SettingError(
+            f"The reference is an observation of {states.dims} numbers, and {len(reference)} were given."
+        )
+    return tuple(real_number("reference", x) for x in reference)
