@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 import spaql.kernels
+from spaql.kernels.linking import IS_TESTED, TESTED
 
 PACKAGE = Path(spaql.kernels.__file__).parent.parent
 
@@ -47,6 +49,21 @@ def test_an_edit_in_a_callee_of_another_module_is_seen(tmp_path: Path) -> None:
     assert bonus_in_a_fresh_process(tmp_path) == 4.0  # from the cache
     moved.write_text(moved.read_text().replace("scaling /", "10 * scaling /"))
     assert bonus_in_a_fresh_process(tmp_path) == 40.0
+
+
+def test_the_private_parts_of_this_numba_were_tested() -> None:
+    assert IS_TESTED, (
+        f"Numba {numba.__version__}: run the tests, and add it to `TESTED` in linking.py: {TESTED}"
+    )
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_a_numba_that_was_not_tested_compiles_kernels_in_its_own_way(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "spaql", ignore=shutil.ignore_patterns("__pycache__"))
+    linking = tmp_path / "spaql" / "kernels" / "linking.py"
+    linking.write_text(linking.read_text().replace("TESTED = (", "TESTED = () and ("))
+    assert bonus_in_a_fresh_process(tmp_path) == 4.0
+    assert bonus_in_a_fresh_process(tmp_path) == 4.0  # from the cache
 
 
 TRAIN = """

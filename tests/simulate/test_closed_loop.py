@@ -12,9 +12,8 @@ from feature_controllers import random_controller
 from random_trees import random_tree
 from spaql import zoo
 from spaql.controllers import Controller, PartitionPolicy, Policy
-from spaql.controllers.arrays import action_range, tree_arrays
+from spaql.controllers.arrays import action_range
 from spaql.controllers.laws import affine
-from spaql.controllers.mirrored import folded
 from spaql.kernels.controller import LOWEST_SCORE
 from spaql.problems.environment import DynamicsVectorEnv
 from spaql.simulate.batches import fresh_states
@@ -109,22 +108,6 @@ def test_a_shipped_controller_and_its_episodes_are_the_same_in_the_loop(name: st
         far = visited * rng.uniform(0.2, 5.0, (len(visited), 1))
         for rows in (visited, far, near_boundaries(policy, visited, rng)):
             assert same(sampled(policy.arrays, rows), own_actions(policy, rows))
-
-
-def test_a_tree_of_one_half_and_its_mirror_act_as_the_whole_tree() -> None:
-    folds = 0
-    for name in zoo.names():
-        tree = zoo.load(name).controller
-        if (fold := folded(tree)) is None:
-            continue
-        folds += 1
-        half = tree_arrays(tree, tree.frame, fold=fold)
-        rng = np.random.default_rng(0)
-        states = rng.normal(size=(3000, tree.dims)) * 10.0 ** rng.uniform(-2, 1, (3000, 1))
-        states = np.concatenate([states, near_boundaries(tree, states, rng)])
-        assert len(half.arrays.node) < tree.n_nodes
-        assert same(sampled(half, states), sampled(tree.arrays, states))
-    assert folds >= 2
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -28,7 +28,6 @@ from spaql.spaces import space_bounds
 
 if TYPE_CHECKING:
     from spaql.controllers.controller import Controller
-    from spaql.controllers.mirrored import Fold
     from spaql.controllers.partition_policy import PartitionPolicy
 
 MOST_NODES = 2**14
@@ -128,8 +127,6 @@ class Builder:
         *,
         root: Sequence[int] = (0,),
         margin: Sequence[float] = (),
-        side: int = -1,
-        mirror: Sequence[int] = (),
     ) -> ControllerArrays:
         """Return the controller."""
         node = np.array(self.node, np.int64).reshape(-1, 5)
@@ -147,7 +144,6 @@ class Builder:
             frame.velocity,
             remembers,
             memory,
-            side,
         ]
         arrays = Arrays(
             np.array(shape, np.int64),
@@ -159,45 +155,36 @@ class Builder:
             np.array(self.span, np.int64),
             np.array(self.term, np.int64),
             frame.limit,
-            np.array(mirror, np.int64),
         )
         return ControllerArrays(arrays, Numbers(np.array(self.constant), np.array(self.weight)))
 
 
-def tree_arrays(
-    tree: Controller, frame: Frame, *, fold: Fold | None = None, copied: bool = False
-) -> ControllerArrays:
-    """Return a controller as arrays; with its fold, that of one half and the mirror.
-
-    With hysteresis shared subtrees must be `copied`.
-    """
-    half = tree if fold is None else fold.half
+def tree_arrays(tree: Controller, frame: Frame, *, copied: bool = False) -> ControllerArrays:
+    """Return a controller as arrays; with hysteresis shared subtrees must be `copied`."""
     columns = frame.columns.tolist()
     builder = Builder()
-    firsts = _laws(builder, half.laws, frame, fold)
-    order = copied_nodes(half) if copied else list(range(half.n_nodes))
+    firsts = _laws(builder, tree.laws, frame)
+    order = copied_nodes(tree) if copied else list(range(tree.n_nodes))
     following = 1  # a copied node has its children after all that came before
     for node in order:
-        j = int(half.feature[node])
+        j = int(tree.feature[node])
         if j < 0:
-            builder.leaf(firsts[int(half.leaf[node])])
+            builder.leaf(firsts[int(tree.leaf[node])])
             continue
-        if j < half.dims:
-            row = builder.row(half.threshold[node], [1.0], columns[j : j + 1])
+        if j < tree.dims:
+            row = builder.row(tree.threshold[node], [1.0], columns[j : j + 1])
         else:
-            row = builder.row(half.threshold[node], half.combinations[j - half.dims], columns)
+            row = builder.row(tree.threshold[node], tree.combinations[j - tree.dims], columns)
         if copied:
             builder.cut(row, following, following + 1)
             following += 2
         else:
-            builder.cut(row, int(half.left[node]), int(half.right[node]))
+            builder.cut(row, int(tree.left[node]), int(tree.right[node]))
     margin: list[float] = []
     if any(tree.hysteresis):
-        compared = [int(half.feature[node]) for node in order]
+        compared = [int(tree.feature[node]) for node in order]
         margin = [tree.hysteresis[j] if j >= 0 else 0.0 for j in compared]
-    if fold is None:
-        return builder.arrays(frame, margin=margin)
-    return builder.arrays(frame, margin=margin, side=fold.side, mirror=_images(fold, half.dims))
+    return builder.arrays(frame, margin=margin)
 
 
 def copied_nodes(tree: Controller) -> list[int]:
@@ -211,48 +198,14 @@ def copied_nodes(tree: Controller) -> list[int]:
     return order
 
 
-def _laws(builder: Builder, laws: Laws, frame: Frame, fold: Fold | None) -> list[int]:
-    """Add a table of laws, with those of their images if there is a fold; returns the first row of each."""
+def _laws(builder: Builder, laws: Laws, frame: Frame) -> list[int]:
+    """Add a table of laws; returns the first row of each."""
     firsts = []
     for law in range(len(laws)):
         firsts.append(len(builder.constant))
-        rows = [(float(laws.offset[law, k]), laws.gain[law, k]) for k in range(frame.outputs)]
-        if fold is not None:
-            rows += _images_of(rows, fold)
-        for constant, gains in rows:
-            builder.row(constant, gains, frame.columns)
+        for k in range(frame.outputs):
+            builder.row(float(laws.offset[law, k]), laws.gain[law, k], frame.columns)
     return firsts
-
-
-def _images_of(rows: list[tuple[float, Floats]], fold: Fold) -> list[tuple[float, Floats]]:
-    """Return the laws of the image of a leaf, for observations as they are."""
-    swap = _both_ways(fold.swapped)
-    exchanged = _both_ways(fold.actions)
-    images = []
-    for k in range(len(rows)):
-        constant, gains = rows[exchanged.get(k, k)]
-        sign = fold.action_signs[k] if fold.action_signs else 1
-        if sign < 0:
-            assert isinstance(fold.half.action_space, Box)
-            low, high = action_range(fold.half.action_space)
-            middle = (low[k] + high[k]) / 2
-            constant = float(middle - (constant - middle))
-        image = [
-            sign * (-1.0 if j in fold.negated else 1.0) * gains[swap.get(j, j)] for j in range(len(gains))
-        ]
-        images.append((constant, np.array(image)))
-    return images
-
-
-def _both_ways(pairs: Sequence[tuple[int, int]]) -> dict[int, int]:
-    return {a: b for pair in pairs for a, b in (pair, pair[::-1])}
-
-
-def _images(fold: Fold, dims: int) -> list[int]:
-    """Return which entry of x is each entry of its image (see `Arrays.mirror`)."""
-    images = {j: -(j + 1) for j in fold.negated}
-    images |= {a: b + 1 for a, b in _both_ways(fold.swapped).items()}
-    return [images.get(j, j + 1) for j in range(dims)]
 
 
 def partition_arrays(policy: PartitionPolicy) -> ControllerArrays:
@@ -266,7 +219,7 @@ def partition_arrays(policy: PartitionPolicy) -> ControllerArrays:
     frame = frame_of(dims, actions)
     laws, rows = laws_of(actions, policy.leaf_actions.reshape(len(flat.cut), -1), dims)
     builder = Builder()
-    firsts = _laws(builder, laws, frame, None)
+    firsts = _laws(builder, laws, frame)
 
     def add(node: int, dim: int, orthant: int) -> int:
         """Add what is left of a node from a dimension on; returns where."""

@@ -24,7 +24,7 @@ from spaql.kernels.controller import (
     act,
     reset_memory,
 )
-from spaql.kernels.jit import njit_in_place
+from spaql.kernels.jit import njit_in_place, njit_inlined
 from spaql.kernels.plant import advance, look
 
 Bools = NDArray[np.bool_]
@@ -60,6 +60,44 @@ class Room(NamedTuple):
     goals: Floats
 
 
+@njit_inlined
+def _begin(arrays: Arrays, starts: Floats, room: Room, played: Played, c: int) -> None:
+    """Set every episode of a candidate to its start."""
+    for i in range(starts.shape[0]):
+        for j in range(starts.shape[1]):
+            room.states[i, j] = starts[i, j]
+        reset_memory(arrays, room.memories[i])
+        room.running[i] = i
+        played.returns[c, i] = 0.0
+        played.movement[c, i] = 0.0
+        played.switches[c, i] = 0.0
+        played.lengths[c, i] = 0
+        played.terminated[c, i] = False
+
+
+@njit_inlined
+def _add_movement(arrays: Arrays, room: Room, played: Played, c: int, i: int, taken: int) -> None:
+    """Add the change of the action since the last step, and keep the action for the next one."""
+    for k in range(arrays.shape[ACTIONS]):
+        if taken > 0:
+            change = abs(room.action[k] - room.before[i, k])
+            if arrays.shape[DISCRETE] == 0:
+                played.movement[c, i] += change / arrays.limit[WIDTH, k]
+            elif change > 0.0:
+                played.movement[c, i] += 1.0
+        room.before[i, k] = room.action[k]
+
+
+@njit_inlined
+def _trace(room: Room, played: Played, i: int, row: int, width: int, n_actions: int) -> None:
+    """Record the first numbers of x and the state of an episode."""
+    for j in range(width):
+        played.trace[i, row, j] = room.x[j]
+    first = room.x.shape[0] + n_actions + 1
+    for j in range(room.states.shape[1]):
+        played.trace[i, row, first + j] = room.states[i, j]
+
+
 @njit_in_place
 def run(
     plant: Any,
@@ -73,28 +111,16 @@ def run(
     played: Played,
 ) -> int:
     """Play every start with every candidate; returns the steps."""
-    count = starts.shape[0]
-    n_state = starts.shape[1]
     n_seen = arrays.shape[OBSERVATIONS]
     n_actions = arrays.shape[ACTIONS]
-    discrete = arrays.shape[DISCRETE] > 0
     remembers = arrays.shape[REMEMBERS] > 0
     width = room.x.shape[0]
     spent = 0
     for c in range(constants.shape[0]):
         numbers = Numbers(constants[c], weights[c])
         traced = played.trace.shape[1] - 1 if c == 0 else 0
-        for i in range(count):
-            for j in range(n_state):
-                room.states[i, j] = starts[i, j]
-            reset_memory(arrays, room.memories[i])
-            room.running[i] = i
-            played.returns[c, i] = 0.0
-            played.movement[c, i] = 0.0
-            played.switches[c, i] = 0.0
-            played.lengths[c, i] = 0
-            played.terminated[c, i] = False
-        active = count
+        _begin(arrays, starts, room, played, c)
+        active = starts.shape[0]
         for taken in range(horizon):
             still = 0
             for slot in range(active):
@@ -111,21 +137,11 @@ def run(
                 leaf = act(arrays, numbers, room.memories[i], room.x, room.work, room.action)
                 if remembers and steady and leaf != held:
                     played.switches[c, i] += 1.0
-                for k in range(n_actions):
-                    if taken > 0:
-                        change = abs(room.action[k] - room.before[i, k])
-                        if not discrete:
-                            played.movement[c, i] += change / arrays.limit[WIDTH, k]
-                        elif change > 0.0:
-                            played.movement[c, i] += 1.0
-                    room.before[i, k] = room.action[k]
+                _add_movement(arrays, room, played, c, i, taken)
                 if taken < traced:
-                    for j in range(width):
-                        played.trace[i, taken, j] = room.x[j]
-                    for j in range(n_state):
-                        played.trace[i, taken, width + n_actions + 1 + j] = room.states[i, j]
+                    _trace(room, played, i, taken, width, n_actions)
                 advance(plant, room.states[i], room.action, room.outcome)
-                if taken < traced:
+                if taken < traced:  # the plant may have rounded the action
                     for k in range(n_actions):
                         played.trace[i, taken, width + k] = room.action[k]
                     played.trace[i, taken, width + n_actions] = room.outcome[0]
@@ -138,10 +154,7 @@ def run(
                     ended = True
                 if taken < traced and (ended or taken + 1 == horizon):
                     look(plant, room.states[i], room.x)
-                    for j in range(n_seen):
-                        played.trace[i, taken + 1, j] = room.x[j]
-                    for j in range(n_state):
-                        played.trace[i, taken + 1, width + n_actions + 1 + j] = room.states[i, j]
+                    _trace(room, played, i, taken + 1, n_seen, n_actions)
                 if not ended:
                     room.running[still] = i
                     still += 1

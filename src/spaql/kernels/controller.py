@@ -1,6 +1,6 @@
 """Every controller as arrays, and the one kernel that reads them.
 
-    features (some with memory) -> fold -> tree -> laws -> limits
+    features (some with memory) -> tree -> laws -> limits
 
 Rules and laws read the vector `x = [observation, features]`; a controller without memory has no features.
 Cuts and laws are rows of one sparse table,
@@ -56,7 +56,7 @@ ROW, LEFT, RIGHT, PARENT, COLUMN = range(5)
 """Columns of `Arrays.node`."""
 LOW, HIGH, RATE, DEAD_BAND, RESET, WIDTH = range(6)
 """Rows of `Arrays.limit`."""
-OBSERVATIONS, ACTIONS, OUTPUTS, DISCRETE, VELOCITY, REMEMBERS, MEMORY, SIDE = range(8)
+OBSERVATIONS, ACTIONS, OUTPUTS, DISCRETE, VELOCITY, REMEMBERS, MEMORY = range(7)
 """Entries of `Arrays.shape`."""
 COUNT, LEAF, LAST = range(3)
 """Entries of a memory; the last action begins at LAST."""
@@ -68,7 +68,7 @@ class Arrays(NamedTuple):
     shape: Ints
     """OBSERVATIONS; ACTIONS, the components of an action; OUTPUTS, the rows of a leaf; whether it is
     DISCRETE, has the VELOCITY form (laws are changes of the action) and REMEMBERS anything; the length of a
-    MEMORY; the SIDE of a fold, which is mirrored where x[SIDE] < 0, or -1."""
+    MEMORY."""
     feature: Ints
     """Features × (kind, sources in x or in the action, samples ago, slot in the memory)."""
     setting: Floats
@@ -89,10 +89,6 @@ class Arrays(NamedTuple):
     limit: Floats
     """(low, high, largest change in a sample, dead band, last action at a reset, width of the range) ×
     ACTIONS."""
-    mirror: Ints
-    """Of a fold: which entry of x, from 1 on, is each entry of its image, negative if its sign changes; empty
-    for none. A folded leaf has the laws of its image after its own, for x itself: no sum changes its
-    order."""
 
 
 class Numbers(NamedTuple):
@@ -123,7 +119,7 @@ class ControllerArrays(NamedTuple):
         n = len(observations)
         actions = int(self.arrays.shape[ACTIONS])
         x = np.hstack([observations, np.empty((n, len(self.arrays.feature)))])
-        work = np.empty((n, 2 * actions + x.shape[1]))
+        work = np.empty((n, 2 * actions))
         done = np.empty((n, actions))
         act_rows(self.arrays, self.numbers, memories, x, work, done)
         return x, work[:, :actions], done
@@ -132,7 +128,7 @@ class ControllerArrays(NamedTuple):
         """Return the actions for observations with their features, one a row, without another sample."""
         actions = int(self.arrays.shape[ACTIONS])
         done = np.empty((len(x), actions))
-        work = np.empty((len(x), 2 * actions + x.shape[1]))
+        work = np.empty((len(x), 2 * actions))
         decide_rows(self.arrays, self.numbers, memories, x, work, done)
         return done
 
@@ -251,16 +247,6 @@ def compute_features(arrays: Arrays, memory: Floats, x: Floats) -> None:
 
 
 @njit_inlined
-def mirror(arrays: Arrays, x: Floats, work: Floats) -> None:
-    """Replace x by its mirror image, in place; twice is the identity, to the last bit."""
-    for j in range(x.shape[0]):
-        work[j] = x[j]
-    for j in range(x.shape[0]):
-        source = arrays.mirror[j]
-        x[j] = work[source - 1] if source > 0 else -work[-source - 1]
-
-
-@njit_inlined
 def weighted_sum(arrays: Arrays, weight: Floats, row: int, total: float, x: Floats) -> float:
     """Return a number plus the terms of a row."""
     for t in range(arrays.span[row], arrays.span[row + 1]):
@@ -353,14 +339,14 @@ def apply_laws(
 def waits(arrays: Arrays, weight: Floats, first: int, work: Floats, column: int, here: float) -> bool:
     """Return whether an integral would push a limited action further (anti-windup)."""
     actions = arrays.shape[ACTIONS]
-    found = False
+    pushes = False
     for k in range(actions):
         cut_off = work[k] - work[actions + k]
         if cut_off != 0.0:
             for t in range(arrays.span[first + k], arrays.span[first + k + 1]):
                 if arrays.term[t] == column and cut_off * weight[t] * here > 0.0:
-                    found = True
-    return found
+                    pushes = True
+    return pushes
 
 
 @njit_inlined
@@ -420,16 +406,8 @@ def decide(
     arrays: Arrays, numbers: Numbers, memory: Floats, x: Floats, work: Floats, action: Floats
 ) -> tuple[int, int]:
     """Write the action for an observation with its features, and return the leaf and its first law."""
-    mirrored = False
-    if arrays.shape[SIDE] >= 0:
-        mirrored = x[arrays.shape[SIDE]] < 0.0
-    if mirrored:
-        mirror(arrays, x, work)
     leaf = find_leaf(arrays, numbers, x, memory)
     row = arrays.node[leaf, ROW]
-    if mirrored:
-        mirror(arrays, x, work)
-        row += arrays.shape[OUTPUTS]  # the laws of the image
     if arrays.shape[DISCRETE] > 0:
         action[0] = highest_score(arrays, numbers, row, x)
     else:
@@ -441,7 +419,7 @@ def decide(
 def act(arrays: Arrays, numbers: Numbers, memory: Floats, x: Floats, work: Floats, action: Floats) -> int:
     """Take one sample: write features, action and memory, and return the leaf.
 
-    x begins with the observation; `work` has room for two actions and for x.
+    x begins with the observation; `work` has room for two actions.
     """
     if arrays.feature.shape[0] > 0:
         compute_features(arrays, memory, x)

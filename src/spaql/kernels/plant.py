@@ -119,9 +119,9 @@ class Plant:
 
     def observe(self, states: Floats) -> Floats:
         """Return the observations of states, one per row."""
-        seen = np.empty((len(states), self.n_seen))
-        look_rows(self.addresses, np.ascontiguousarray(states), seen)
-        return seen
+        observations = np.empty((len(states), self.n_seen))
+        look_rows(self.addresses, np.ascontiguousarray(states), observations)
+        return observations
 
     def step_rows(self, which: Bools, actions: Floats, states: Floats) -> tuple[Floats, Floats, Bools]:
         """Replace some states by the next ones; returns observations, rewards, and which episodes ended.
@@ -129,12 +129,12 @@ class Plant:
         Actions may be rounded to single precision in place.
         """
         outcomes = np.zeros((len(states), 2))
-        seen = np.empty((len(states), self.n_seen))
+        observations = np.empty((len(states), self.n_seen))
         rows = np.ascontiguousarray(states)
-        step_rows(self.addresses, which, np.ascontiguousarray(actions), rows, outcomes, seen)
+        step_rows(self.addresses, which, np.ascontiguousarray(actions), rows, outcomes, observations)
         if rows is not states:
             states[:] = rows
-        return seen, outcomes[:, 0], outcomes[:, 1] != 0.0
+        return observations, outcomes[:, 0], outcomes[:, 1] != 0.0
 
 
 def compile_plant(
@@ -171,10 +171,10 @@ def compile_plant(
         outcome[1] = 1.0 if ended else 0.0
 
     def step_numbers(state: Any, action: Any, outcome: Any) -> None:
-        given = as_array(action, (n_actions,))
+        components = as_array(action, (n_actions,))
         for k in range(n_actions):
-            given[k] = np.float64(np.float32(given[k]))
-        after, reward, ended = step(as_tuple(as_array(state, (n_state,)), n_state), given)
+            components[k] = np.float64(np.float32(components[k]))
+        after, reward, ended = step(as_tuple(as_array(state, (n_state,)), n_state), components)
         for j, value in enumerate(after):
             state[j] = value
         outcome[0] = reward

@@ -35,7 +35,8 @@ def sorted_rows(values: NDArray[np.float64], count: int, order: NDArray[np.int64
                     order[target + place] = order[source + right]
                     right += 1
             first = last
-        source, target, width = target, source, 2 * width
+        source, target = target, source
+        width *= 2
     if source > 0:
         for i in range(count):
             order[i] = order[source + i]

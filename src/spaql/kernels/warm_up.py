@@ -30,8 +30,12 @@ from spaql.kernels.trees import optimal_tree as smallest
 
 Calls = Mapping[str, Callable[[], object]]
 
-_LISTED, _BOXED, _ENDS = {"best_vote"}, {"fit_and_cut"}, {"logistic", "best_gini_cut"}
-"""Kernels that are needed only for Discrete actions, only for a Box of actions, and only if episodes end."""
+_LISTED = {"best_vote"}
+"""Kernels that are needed only for discrete actions."""
+_BOXED = {"fit_and_cut"}
+"""Kernels that are needed only for a Box of actions."""
+_ENDS = {"logistic", "best_gini_cut"}
+"""Kernels that are needed only if episodes terminate."""
 
 
 def kernels() -> frozenset[str]:
@@ -48,50 +52,50 @@ def _parts() -> tuple[Calls, Calls]:
     """Return a call of every kernel by name, in two parts of about equal compilation time."""
     rng = np.random.default_rng(0)
     flag = np.zeros(1, np.bool_)
-    one = np.zeros(1)
-    number = np.zeros(1, np.int64)
+    floats = np.zeros(1)
+    ints = np.zeros(1, np.int64)
     leaf = np.full(1, -1)
     cube = np.zeros((1, 1, 1))
     line = np.zeros((1, 1))
     pair = np.zeros((1, 2))
     column = np.zeros((2, 1))
-    seen = np.zeros((1, 1), np.bool_)
+    flags = np.zeros((1, 1), np.bool_)
     box = np.zeros((1, 1), np.int64)
     plant = plants.Plant(
-        *(number, leaf, one, number, np.zeros((1, 2, 3)), line, cube, line, line, np.zeros(3)),
-        *(leaf, one, number, one, np.zeros(0)),
+        *(ints, leaf, floats, ints, np.zeros((1, 2, 3)), line, cube, line, line, np.zeros(3)),
+        *(leaf, floats, ints, floats, np.zeros(0)),
     )
-    simulation = rollout.Simulation(plant, line, line, number, 1, 0.0)
-    tree = controllers.ControllerTree(leaf, one, number, np.zeros((1, 1, 2)))
-    record = rollout.Record(one, seen, one, seen, number)
-    some = cells.ValueCells(number, leaf, one, number, number)
+    simulation = rollout.Simulation(plant, line, line, ints, 1, 0.0)
+    tree = controllers.ControllerTree(leaf, floats, ints, np.zeros((1, 1, 2)))
+    record = rollout.Record(floats, flags, floats, flags, ints)
+    value_cells = cells.ValueCells(ints, leaf, floats, ints, ints)
     options = cells.Options(line, line, np.zeros((1, 1, 1), np.int32))
     return (
         {
             "improvement": lambda: rollout.improvement(simulation, tree, record, 0, 0.0),
             "polish_node": lambda: search.polish_node(simulation, tree, record, 0, np.zeros((1, 4)), rng),
             "fit_and_cut": lambda: controllers.fit_and_cut(
-                line, line, one, number, 0, 1, 1, 0.1, pair, pair, 0, 0
+                line, line, floats, ints, 0, 1, 1, 0.1, pair, pair, 0, 0
             ),
-            "best_vote": lambda: controllers.best_vote(line, line, number, 0, 1, 1),
+            "best_vote": lambda: controllers.best_vote(line, line, ints, 0, 1, 1),
             "logistic": lambda: ends.logistic(line, flag, 0.1),
-            "best_gini_cut": lambda: ends.best_gini_cut(line, flag, number, 0, 1, 0),
-            "fewest_leaves": lambda: smallest.fewest_leaves(box, box + 1, number, number + 1),
-            "smallest_tree": lambda: smallest.smallest_tree(number - 2, number + 1),
+            "best_gini_cut": lambda: ends.best_gini_cut(line, flag, ints, 0, 1, 0),
+            "fewest_leaves": lambda: smallest.fewest_leaves(box, box + 1, ints, ints + 1),
+            "smallest_tree": lambda: smallest.smallest_tree(ints - 2, ints + 1),
         },
         {
-            "best_cut": lambda: plants.best_cut(pair, line, number, 0, 1, 1, 1, 0.1, column),
-            "fit_cell": lambda: plants.fit_cell(pair, line, number, 0, 1, 0.1, column, column.copy()),
-            "divide": lambda: plants.divide(line, number, 0, 1, 0, 0.0),
-            "cell_boxes": lambda: plants.cell_boxes(number, line, number.copy(), line, cube, line, line),
-            "find_all": lambda: plants.find_all(leaf, one, number, 0, line),
-            "grow_cells": lambda: cells.grow_cells(line, one, one, 1, 4, 6.0, rng),
-            "try_options": lambda: cells.try_options(plant, some, line, line, 0.9),
-            "look_ahead": lambda: cells.look_ahead(plant, some, one, line, False, 0.9, line),
-            "move": lambda: plants.move(plant, number, line, line, one),
+            "best_cut": lambda: plants.best_cut(pair, line, ints, 0, 1, 1, 1, 0.1, column),
+            "fit_cell": lambda: plants.fit_cell(pair, line, ints, 0, 1, 0.1, column, column.copy()),
+            "divide": lambda: plants.divide(line, ints, 0, 1, 0, 0.0),
+            "cell_boxes": lambda: plants.cell_boxes(ints, line, ints.copy(), line, cube, line, line),
+            "find_all": lambda: plants.find_all(leaf, floats, ints, 0, line),
+            "grow_cells": lambda: cells.grow_cells(line, floats, floats, 1, 4, 6.0, rng),
+            "try_options": lambda: cells.try_options(plant, value_cells, line, line, 0.9),
+            "look_ahead": lambda: cells.look_ahead(plant, value_cells, floats, line, False, 0.9, line),
+            "move": lambda: plants.move(plant, ints, line, line, floats),
             "controls": lambda: controllers.controls(tree, line, line),
-            "sweep": lambda: cells.sweep(options, some, box, one, 0.0, False, 1, 0.0),
-            "mean_values": lambda: cells.mean_values(some, one, False, line, 0.0),
+            "sweep": lambda: cells.sweep(options, value_cells, box, floats, 0.0, False, 1, 0.0),
+            "mean_values": lambda: cells.mean_values(value_cells, floats, False, line, 0.0),
             "nearest": lambda: cells.nearest(line, line),
         },
     )
@@ -111,7 +115,9 @@ def warm_up(names: Collection[str], progress: Callable[[int, int], object]) -> N
     missing = _missing(names)
     if not missing:
         return
-    done, lock, (here, there) = 0, threading.Lock(), _parts()
+    done = 0
+    lock = threading.Lock()
+    here, there = _parts()
 
     def count(name: str) -> None:
         nonlocal done

@@ -10,8 +10,9 @@ import numpy as np
 from spaql.errors import SettingError
 from spaql.problems.dynamics import Dynamics
 from spaql.program.arrays import Array
+from spaql.program.recorder import Range
 from spaql.program.shims import clip
-from spaql.program.symbols import Range, Symbol, made
+from spaql.program.symbols import Symbol, apply
 from spaql.program.tape import Tape
 from spaql.program.trace import ANYWHERE, for_each_path, trace
 
@@ -75,7 +76,7 @@ def _declared(dynamics: Dynamics) -> str:
 
 def whole_action(waiting: Symbol, count: int) -> Symbol:
     """Return the action of a list that is nearest to a number."""
-    return Symbol(made("floor", clip(waiting + 0.5, 0.0, count - 0.5)).row, "whole")
+    return Symbol(apply("floor", clip(waiting + 0.5, 0.0, count - 0.5)).row, "whole")
 
 
 def trace_observe(dynamics: Dynamics) -> Tape:

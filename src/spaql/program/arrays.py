@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.program.symbols import RECORDERS, Elementwise, NotTracedError, Symbol, lifted, made
+from spaql.program.recorder import RECORDERS, NotTracedError
+from spaql.program.symbols import Elementwise, Symbol, apply, lifted
 
 _SUM_UNIT = 2.0**-24
 """Of a sum of products in single precision, 2**-23: more than rounding in any order, of up to 100 terms."""
@@ -55,8 +56,8 @@ class Array(Elementwise):
         return (self[i] for i in range(len(self.values)))
 
     def __getitem__(self, key: Any) -> Any:
-        found = self.values[key]
-        return Array(found, self._frozen) if isinstance(found, np.ndarray) else found
+        element = self.values[key]
+        return Array(element, self._frozen) if isinstance(element, np.ndarray) else element
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._frozen:
@@ -68,29 +69,9 @@ class Array(Elementwise):
         else:
             self.values[key] = double(value)
 
-    def __add__(self, other: Any) -> Any:
-        return _each("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _each("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return _each("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _each("sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return _each("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _each("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _each("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _each("div", other, self)
+    def operated(self, name: str, first: Any, second: Any) -> Array:
+        """Return the array of an operation on each element."""
+        return broadcast(lambda a, b: apply(name, lifted(a), lifted(b)), first, second)
 
     def __iadd__(self, other: Any) -> Array:
         self[...] = self + other
@@ -109,10 +90,10 @@ class Array(Elementwise):
         return self
 
     def __neg__(self) -> Array:
-        return broadcast(lambda x: made("neg", lifted(x)), self)
+        return broadcast(lambda x: apply("neg", lifted(x)), self)
 
     def __abs__(self) -> Array:
-        return broadcast(lambda x: made("abs", lifted(x)), self)
+        return broadcast(lambda x: apply("abs", lifted(x)), self)
 
     def __pow__(self, power: Any) -> Array:
         return broadcast(lambda x: lifted(x) ** power, self)
@@ -152,16 +133,11 @@ def _objects(values: Any) -> NDArray[Any]:
 def broadcast(function: Callable[..., Any], *operands: Any) -> Array:
     """Return the array of a function of the elements of several, or of one for all."""
     values = [x.values if isinstance(x, Array) else _objects(x) for x in operands]
-    found = _objects(np.frompyfunc(function, len(values), 1)(*values))
-    floats = all(lifted(x).precision in ("double", "literal") for x in found.ravel())
+    elements = _objects(np.frompyfunc(function, len(values), 1)(*values))
+    floats = all(lifted(x).precision in ("double", "literal") for x in elements.ravel())
     return Array(
-        found, "" if floats else "it is not of floats in double precision; write whole numbers as 1.0"
+        elements, "" if floats else "it is not of floats in double precision; write whole numbers as 1.0"
     )
-
-
-def _each(name: str, first: Any, second: Any) -> Array:
-    """Return the array of an operation on each element."""
-    return broadcast(lambda a, b: made(name, lifted(a), lifted(b)), first, second)
 
 
 def double(x: Any) -> Symbol:
@@ -174,14 +150,14 @@ def array_of(values: Any, dtype: Any = None) -> Array:
 
     Of whole numbers alone, it is one of whole numbers, which may not be written into.
     """
-    found = np.array(_plain(values), dtype=object)
-    elements = [lifted(x) for x in found.ravel()]
+    objects = np.array(_plain(values), dtype=object)
+    elements = [lifted(x) for x in objects.ravel()]
     kinds = {x.precision for x in elements}
     if "single" in kinds:
         raise NotTracedError("an array in single precision: write np.float64(x) for x")
     if kinds == {"whole"} and dtype is None:
-        return Array(found, "it holds whole numbers; write them as floats, such as 1.0")
-    return broadcast(double, Array(found))
+        return Array(objects, "it holds whole numbers; write them as floats, such as 1.0")
+    return broadcast(double, Array(objects))
 
 
 def _plain(values: Any) -> Any:
@@ -193,12 +169,12 @@ def _plain(values: Any) -> Any:
 def captured(values: NDArray[Any]) -> Array:
     """Return an array of constants that a function takes from outside."""
     if values.dtype == np.float32:
-        found = broadcast(lifted, Array(values)).values
+        elements = broadcast(lifted, Array(values)).values
     elif values.dtype in (np.float64, np.int64, np.bool_):
-        found = values.astype(object)
+        elements = values.astype(object)
     else:
         raise NotTracedError(f"an array of {values.dtype} is used: make it one of floats in double precision")
-    return Array(found, "it is made outside of the function; make a copy with np.array")
+    return Array(elements, "it is made outside of the function; make a copy with np.array")
 
 
 def _product(first: Any, second: Any) -> Any:
@@ -211,17 +187,17 @@ def _product(first: Any, second: Any) -> Any:
         raise NotTracedError("@ is traced for vectors and matrices of matching shapes")
     rows = np.atleast_2d(a)
     columns = b[:, np.newaxis] if b.ndim == 1 else b
-    found = np.empty((len(rows), columns.shape[1]), object)
+    product = np.empty((len(rows), columns.shape[1]), object)
     for i in range(len(rows)):
         for j in range(columns.shape[1]):
-            found[i, j] = _dot(rows[i].tolist(), columns[:, j].tolist())
-    result = found.reshape(a.shape[:-1] + b.shape[1:])
+            product[i, j] = _dot(rows[i].tolist(), columns[:, j].tolist())
+    result = product.reshape(a.shape[:-1] + b.shape[1:])
     return Array(result) if result.ndim else result[()]
 
 
 def _dot(first: list[Any], second: list[Any]) -> Symbol:
     """Return a sum of products, with an error that covers every order of summation."""
-    products = [made("mul", lifted(x), lifted(y)) for x, y in zip(first, second, strict=True)]
+    products = [apply("mul", lifted(x), lifted(y)) for x, y in zip(first, second, strict=True)]
     total = sum(products[1:], products[0])
     if len(products) <= _IN_ORDER:
         return total

@@ -56,7 +56,7 @@ class Source:
                 return self.set(f"{x} {operator} {y}") if infix else self._call(OPERATORS[operator], x, y)
             case Function(name, arguments):
                 form = FUNCTIONS[name]
-                values = [self.add(one) for one in arguments]
+                values = [self.add(argument) for argument in arguments]
                 if form.most is None:
                     return reduce(lambda x, y: self._call(form.function, x, y), values)
                 return self._call(form.function, *values)
@@ -75,7 +75,7 @@ class Source:
                 return f"not ({self.condition(of)})"
             case All(of) | Some(of):
                 word = " and " if isinstance(condition, All) else " or "
-                return word.join(f"({self.condition(one)})" for one in of)
+                return word.join(f"({self.condition(part)})" for part in of)
         raise TypeError(f"{condition} is none of an expression.")
 
     def set(self, value: str) -> str:
@@ -88,8 +88,8 @@ class Source:
         body = "".join(f"    {line}\n" for line in (*self.lines, f"return {returned}"))
         namespace: dict[str, Any] = {called.__name__: called for called in _CALLED}
         exec(compile(f"def {name}({parameters}):\n{body}", f"<{name}>", "exec"), namespace)
-        made: Callable[..., Any] = namespace[name]
-        return callable_by_kernels(made)
+        function: Callable[..., Any] = namespace[name]
+        return callable_by_kernels(function)
 
     def _call(self, function: Callable[..., Any], *arguments: str) -> str:
         return self.set(f"{function.__name__}({', '.join(arguments)})")

@@ -133,8 +133,8 @@ class _Writer:
         by_hand: list[Statement] = []
         for k in self._spec.actions:
             by_hand += [manual_action(names, k), *self._within_limits(k)]
-            given = (names.actions[k], names.last[k], names.target[k])
-            by_hand += [Assign(name, Name(names.wishes[k])) for name in given]
+            remembered = (names.actions[k], names.last[k], names.target[k])
+            by_hand += [Assign(name, Name(names.wishes[k])) for name in remembered]
         yield If(Flag("manual"), tuple(by_hand), automatic)
 
     def _without_reading(self) -> Iterator[Statement]:

@@ -95,7 +95,7 @@ class Features:
     def _integrals(self) -> Iterator[Statement]:
         """Yield the statements that update all integrals."""
         integrals = self._spec.integrals
-        automatic = tuple(one for i in integrals for one in self._integrate(i))
+        automatic = tuple(statement for i in integrals for statement in self._integrate(i))
         if not self._spec.manual or not automatic:
             yield from automatic
             return

@@ -227,14 +227,14 @@ def digest(program: Program, parts: Mapping[str, Program]) -> str:
     return hashlib.sha256(repr([_content(program), _content(tuple(parts.items()))]).encode()).hexdigest()
 
 
-def _content(given: object) -> object:
+def _content(part: object) -> object:
     """Return nested lists of what a program is made of, without comments."""
-    if isinstance(given, tuple):
-        return [_content(part) for part in given if not isinstance(part, Note)]
-    if isinstance(given, str | int | float):
-        return given
-    named = {name: _content(value) for name, value in vars(given).items() if name != "note"}
-    return [type(given).__name__, named]
+    if isinstance(part, tuple):
+        return [_content(item) for item in part if not isinstance(item, Note)]
+    if isinstance(part, str | int | float):
+        return part
+    named = {name: _content(value) for name, value in vars(part).items() if name != "note"}
+    return [type(part).__name__, named]
 
 
 def plus(left: Expression, right: Expression) -> Expression:
@@ -252,9 +252,9 @@ def times(left: Expression, right: Expression) -> Expression:
     return Binary("*", left, right)
 
 
-def expression(given: float | Name) -> Number | Name:
+def expression(value: float | Name) -> Number | Name:
     """Return a constant or a variable as an expression."""
-    return given if isinstance(given, Name) else Number(given)
+    return value if isinstance(value, Name) else Number(value)
 
 
 def weighted(weights: Sequence[float | Name], names: Sequence[str], start: float | Name = 0.0) -> Expression:
@@ -282,26 +282,26 @@ def clamped(name: str, low: Expression | None, high: Expression | None) -> Itera
             yield If(Compare(operator, Name(name), end), (Assign(name, end),))
 
 
-def names_in(given: object) -> Iterator[str]:
+def names_in(node: object) -> Iterator[str]:
     """Yield the names of numbers that are read in statements, conditions or expressions."""
-    if isinstance(given, Name):
-        yield given.name
-    elif isinstance(given, tuple):
-        for part in given:
+    if isinstance(node, Name):
+        yield node.name
+    elif isinstance(node, tuple):
+        for part in node:
             yield from names_in(part)
-    elif isinstance(given, Binary | Compare):
-        yield from names_in((given.left, given.right))
-    elif isinstance(given, Not | All | Some):
-        yield from names_in(given.of)
-    elif isinstance(given, Function):
-        yield from names_in(given.arguments)
-    elif isinstance(given, Select):
-        yield from names_in((given.condition, given.then, given.otherwise))
-    elif isinstance(given, Assign | SetFlag):
-        yield from names_in(given.value)
-    elif isinstance(given, If):
-        yield from names_in((given.condition, given.then, given.otherwise))
-    elif isinstance(given, Call):
-        yield from given.arguments
-    elif isinstance(given, Walk):
-        yield from (*given.compared, *given.terms)
+    elif isinstance(node, Binary | Compare):
+        yield from names_in((node.left, node.right))
+    elif isinstance(node, Not | All | Some):
+        yield from names_in(node.of)
+    elif isinstance(node, Function):
+        yield from names_in(node.arguments)
+    elif isinstance(node, Select):
+        yield from names_in((node.condition, node.then, node.otherwise))
+    elif isinstance(node, Assign | SetFlag):
+        yield from names_in(node.value)
+    elif isinstance(node, If):
+        yield from names_in((node.condition, node.then, node.otherwise))
+    elif isinstance(node, Call):
+        yield from node.arguments
+    elif isinstance(node, Walk):
+        yield from (*node.compared, *node.terms)

@@ -27,10 +27,10 @@ def function(name: str, tape: Tape, *, ended: bool) -> str:
     for i, row in enumerate(tape.operations):
         kind, first, second, value = row
         table = tables[second] if kind == "interp" else ""
-        given = [f"r{place}" for place in operands(row)]
+        arguments = [f"r{place}" for place in operands(row)]
         form = OPERATIONS[kind].javascript
         lines.append(
-            f"const r{i} = {form.format(*given, value=json.dumps(value), first=first, table=table)};"
+            f"const r{i} = {form.format(*arguments, value=json.dumps(value), first=first, table=table)};"
         )
     lines.append(_returned(tape.decisions, ended))
     body = "\n".join(lines)

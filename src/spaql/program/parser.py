@@ -71,8 +71,8 @@ def parse(what: str, text: str, known: Iterable[str]) -> Expression:
     try:
         tree = _tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        said = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise SettingError(f"The {what} {text!r} cannot be read: {said}.") from None
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise SettingError(f"The {what} {text!r} cannot be read: {reason}.") from None
     return _Parser(f"The {what} {text!r}", tuple(known)).number(tree, 0)
 
 
@@ -96,7 +96,9 @@ class _Renaming(ast.NodeTransformer):
         self._names = names
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
-        node.args = [self.visit(one) for one in node.args]  # a column may have the name of a function
+        node.args = [
+            self.visit(argument) for argument in node.args
+        ]  # a column may have the name of a function
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
@@ -141,7 +143,7 @@ class _Parser:
                 return Not(self.condition(node.operand, depth + 1))
             case ast.BoolOp():
                 self._count(depth)
-                parts = tuple(self.condition(one, depth + 1) for one in node.values)
+                parts = tuple(self.condition(value, depth + 1) for value in node.values)
                 return All(parts) if isinstance(node.op, ast.And) else Some(parts)
             case ast.Compare():
                 if not all(type(op) in _COMPARISONS for op in node.ops):
@@ -188,7 +190,7 @@ class _Parser:
             raise self._refusal(f"calls {name}, which is no function here: {nearest(name, FUNCTIONS)}")
         fewest = FUNCTIONS[name].fewest
         most = FUNCTIONS[name].most
-        starred = any(isinstance(one, ast.Starred) for one in node.args)
+        starred = any(isinstance(argument, ast.Starred) for argument in node.args)
         if node.keywords or starred or not fewest <= len(node.args) <= (most or len(node.args)):
             count = f"{fewest}" if most == fewest else f"{fewest} or more"
             raise self._refusal(f"must give {name} {count} arguments, without names.")
@@ -199,5 +201,5 @@ class _Parser:
             "function of numbers."
         )
 
-    def _refusal(self, said: str) -> SettingError:
-        return SettingError(f"{self._subject} {said}")
+    def _refusal(self, message: str) -> SettingError:
+        return SettingError(f"{self._subject} {message}")

@@ -16,7 +16,7 @@ from typing import Any
 
 from numba.core.dispatcher import Dispatcher
 
-from spaql.program.symbols import NotTracedError
+from spaql.program.recorder import NotTracedError
 
 _KNOWN = frozenset(
     """
@@ -91,11 +91,11 @@ def plain_function(function: Any) -> types.FunctionType:
     if isinstance(function, Dispatcher):
         plain = function.py_func
         options = function.targetoptions
-        asked = [name for name in ("fastmath", "parallel") if options.get(name)]
-        asked += ["locals"] if function.locals else []
-        asked += [] if getattr(function, "_can_compile", True) else ["a signature"]
-        if asked:
-            raise NotTracedError(f"{plain.__name__} is compiled with {', '.join(asked)}: leave that out")
+        refused = [name for name in ("fastmath", "parallel") if options.get(name)]
+        refused += ["locals"] if function.locals else []
+        refused += [] if getattr(function, "_can_compile", True) else ["a signature"]
+        if refused:
+            raise NotTracedError(f"{plain.__name__} is compiled with {', '.join(refused)}: leave that out")
     if not isinstance(plain, types.FunctionType):
         raise NotTracedError(f"{function!r} is not a Python function: write it as one")
     return plain
@@ -104,9 +104,9 @@ def plain_function(function: Any) -> types.FunctionType:
 def without_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that refuses to take or return lists, whose elements it might set."""
 
-    def checked(*given: Any, **named: Any) -> Any:
-        result = function(*given, **named)
-        if _has_list((given, tuple(named.values()), result)):
+    def checked(*arguments: Any, **named: Any) -> Any:
+        result = function(*arguments, **named)
+        if _has_list((arguments, tuple(named.values()), result)):
             raise NotTracedError("a function takes or returns a list: write a tuple")
         return result
 
@@ -141,9 +141,9 @@ def _refused(name: str, instruction: dis.Instruction) -> str:
     return "" if name in _KNOWN else _CALLED.get(name, name)
 
 
-def refusal(said: str, code: types.CodeType, line: int) -> NotTracedError:
+def refusal(message: str, code: types.CodeType, line: int) -> NotTracedError:
     """Return a refusal with a place."""
-    return NotTracedError(said, code.co_filename, line or code.co_firstlineno)
+    return NotTracedError(message, code.co_filename, line or code.co_firstlineno)
 
 
 def place(file: str, line: int) -> str:

@@ -117,11 +117,11 @@ class Rules:
     def _reach(self) -> list[int]:
         """Return the nodes that can be reached, each after its parents, without rules that have no choice."""
         node = self._arrays.node
-        seen = {self._followed(int(self._arrays.root[0]))}
-        for i in range(min(seen), len(node)):  # children come after their parents
-            if i in seen and node[i, kernels.LEFT] >= 0:
-                seen |= {self._followed(int(node[i, side])) for side in (kernels.LEFT, kernels.RIGHT)}
-        return sorted(seen)
+        reached = {self._followed(int(self._arrays.root[0]))}
+        for i in range(min(reached), len(node)):  # children come after their parents
+            if i in reached and node[i, kernels.LEFT] >= 0:
+                reached |= {self._followed(int(node[i, side])) for side in (kernels.LEFT, kernels.RIGHT)}
+        return sorted(reached)
 
     def _followed(self, node: int) -> int:
         """Return the first node from a node on that is a leaf, or a rule with a choice."""
@@ -269,27 +269,27 @@ class Rules:
         """
         node = self._arrays.node
         several = self._spec.parts and not self._spec.remembers
-        made: dict[int, Statements] = {}
+        statements: dict[int, Statements] = {}
         size: dict[int, int] = {}
         parts: list[tuple[str, Statements]] = []
         for i in reversed(self._reached):
             if node[i, kernels.LEFT] < 0:
-                made[i] = (SetLeaf(i),) if self._spec.remembers else ()
-                made[i] += tuple(self._leaf(i)) if laws else ()
+                statements[i] = (SetLeaf(i),) if self._spec.remembers else ()
+                statements[i] += tuple(self._leaf(i)) if laws else ()
                 size[i] = 1
                 continue
             left, right = (self._followed(int(node[i, side])) for side in (kernels.LEFT, kernels.RIGHT))
             while several and size[left] + size[right] > RULES_UP_TO:
                 large = left if size[left] >= size[right] else right
                 name = self._fresh(f"part_{len(parts) + 1}")
-                parts.append((name, made[large]))
-                made[large] = (Call(name, (*self._names.x, *self.shared.values()), self.outputs()),)
+                parts.append((name, statements[large]))
+                statements[large] = (Call(name, (*self._names.x, *self.shared.values()), self.outputs()),)
                 size[large] = 1
             size[i] = size[left] + size[right]
             below = size[left] <= size[right]
-            one, other = (left, right) if below else (right, left)
-            made[i] = (If(self._below(i, below=below), made[one], made[other]),)
-        return made[self._reached[0]], parts
+            then, otherwise = (left, right) if below else (right, left)
+            statements[i] = (If(self._below(i, below=below), statements[then], statements[otherwise]),)
+        return statements[self._reached[0]], parts
 
     def outputs(self) -> tuple[str, ...]:
         """Return the variables that a leaf sets."""

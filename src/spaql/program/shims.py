@@ -13,7 +13,8 @@ import numpy as np
 
 from spaql.kernels.draws import draws_of
 from spaql.program.arrays import Array, array_of, broadcast, double
-from spaql.program.symbols import RECORDERS, NotTracedError, Symbol, lifted, made, positive_constant, whole
+from spaql.program.recorder import RECORDERS, NotTracedError
+from spaql.program.symbols import Symbol, apply, lifted, positive_constant, whole
 
 Function = Callable[..., Any]
 
@@ -21,31 +22,32 @@ Function = Callable[..., Any]
 def _elementwise(function: Function) -> Function:
     """Return a function that maps arrays element by element."""
 
-    def mapped(*given: Any) -> Any:
-        of_arrays = any(isinstance(x, Array) for x in given)
-        return broadcast(function, *given) if of_arrays else function(*given)
+    def mapped(*arguments: Any) -> Any:
+        of_arrays = any(isinstance(x, Array) for x in arguments)
+        return broadcast(function, *arguments) if of_arrays else function(*arguments)
 
     return mapped
 
 
 def _unary(name: str, plain: Function) -> Function:
-    return _elementwise(lambda x: made(name, x) if isinstance(x, Symbol) else plain(x))
+    return _elementwise(lambda x: apply(name, x) if isinstance(x, Symbol) else plain(x))
 
 
 def _extreme(name: str, plain: Function) -> Function:
-    def function(*given: Any) -> Any:
-        values = tuple(given[0]) if len(given) == 1 else given
+    def function(*arguments: Any) -> Any:
+        values = tuple(arguments[0]) if len(arguments) == 1 else arguments
         if not any(isinstance(x, Symbol) for x in values):
             return plain(values)
         result = lifted(values[0])
         for x in values[1:]:
-            result = made(name, result, lifted(x))
+            result = apply(name, result, lifted(x))
         return result
 
     return function
 
 
-_MIN, _MAX = _extreme("min", min), _extreme("max", max)
+_MIN = _extreme("min", min)
+_MAX = _extreme("max", max)
 
 
 def _single(x: Any) -> Any:
@@ -75,7 +77,7 @@ def _whole(x: Any = 0) -> Any:
 
 def _rounded_down(x: Symbol) -> Symbol:
     """Return floor(x) as a whole number."""
-    return whole(made("floor", x).row)
+    return whole(apply("floor", x).row)
 
 
 def clip(x: Any, low: Any, high: Any) -> Any:
@@ -84,7 +86,7 @@ def clip(x: Any, low: Any, high: Any) -> Any:
 
 
 def _hypot(x: Any, y: Any) -> Any:
-    return made("sqrt", lifted(x * x + y * y))
+    return apply("sqrt", lifted(x * x + y * y))
 
 
 def _sign(x: Any) -> Any:
@@ -102,20 +104,20 @@ def _copysign(x: Any, y: Any) -> Any:
 def _atan2(y: Any, x: Any) -> Any:
     if not isinstance(y, Symbol) and not isinstance(x, Symbol):
         return math.atan2(y, x)
-    return made("atan2", lifted(y), lifted(x))
+    return apply("atan2", lifted(y), lifted(x))
 
 
 def _fmod(x: Any, y: Any) -> Any:
     if isinstance(y, Symbol) or isinstance(x, Symbol):
-        return made("fmod", lifted(x), positive_constant(y, "fmod"))
+        return apply("fmod", lifted(x), positive_constant(y, "fmod"))
     return math.fmod(x, y)
 
 
 def _interp(x: Any, points: Any, values: Any) -> Any:
-    table = [tuple(given) for given in (points, values)]
-    if any(isinstance(one, Symbol) for given in table for one in given):
+    table = [tuple(column) for column in (points, values)]
+    if any(isinstance(entry, Symbol) for column in table for entry in column):
         raise NotTracedError("the table of np.interp must be constant")
-    places, heights = (np.asarray(given, float) for given in table)
+    places, heights = (np.asarray(column, float) for column in table)
     if len(places) != len(heights) or not len(places) or not np.all(np.diff(places) > 0):
         raise NotTracedError("the points of np.interp must ascend, with a value each")
     if not np.all(np.isfinite([places, heights])):
@@ -200,8 +202,8 @@ _MATH |= {
 }
 _NUMPY: dict[str, Function] = {
     **{name: _MATH[name] for name in (*_OF_ONE, "fabs", "hypot", "degrees", "radians", "copysign", "fmod")},
-    "floor": _elementwise(_of_symbols(lambda x: double(made("floor", x)), np.floor)),
-    "ceil": _elementwise(_of_symbols(lambda x: double(-made("floor", -x)), np.ceil)),
+    "floor": _elementwise(_of_symbols(lambda x: double(apply("floor", x)), np.floor)),
+    "ceil": _elementwise(_of_symbols(lambda x: double(-apply("floor", -x)), np.ceil)),
     "arctan": _MATH["atan"],
     "arctan2": _atan2,
     "deg2rad": _MATH["radians"],

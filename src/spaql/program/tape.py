@@ -118,10 +118,10 @@ class Tape:
             (name, place.get(first, -1) if name == "input" else first, second, value)
             for name, first, second, value in self.operations
         ]
-        found = tape_arrays(rows, self.tables, tree(self.decisions))
-        if np.any(found.first[found.code == CODE["input"]] < 0):
+        arrays = tape_arrays(rows, self.tables, tree(self.decisions))
+        if np.any(arrays.first[arrays.code == CODE["input"]] < 0):
             raise ValueError("the outputs depend on other inputs")
-        return Tape(found, len(place))
+        return Tape(arrays, len(place))
 
     def in_coordinates(
         self, back: Floats, there: Floats | None = None, keep: tuple[Floats, Floats] | None = None
@@ -154,7 +154,7 @@ class Tape:
                     total = len(rows) - 1
             return total if total >= 0 else constant(0.0)
 
-        inputs = [*(weighted(one, range(n)) for one in back), *range(n, self.inputs)]
+        inputs = [*(weighted(weights, range(n)) for weights in back), *range(n, self.inputs)]
         place: dict[int, int] = {}
         for i, row in enumerate(self.operations):
             if row[0] == "input":
@@ -166,7 +166,7 @@ class Tape:
         @cache
         def leaf(outputs: tuple[int, ...], ended: bool) -> DecisionTree:
             states = [place[row] for row in outputs]
-            after = tuple(states if there is None else (weighted(one, states) for one in there))
+            after = tuple(states if there is None else (weighted(weights, states) for weights in there))
             result: DecisionTree = (after, ended)
             if keep is None or ended:
                 return result
@@ -229,9 +229,9 @@ def tape_arrays(rows: Sequence[Row], tables: Sequence[Table], tree: DecisionTree
     )
 
 
-def _with_operands(rows: Sequence[Row], some: Sequence[int]) -> list[int]:
+def _with_operands(rows: Sequence[Row], roots: Sequence[int]) -> list[int]:
     """Return some rows and all that they are computed from, in ascending order."""
-    needed = set(some)
+    needed = set(roots)
     for number in range(len(rows) - 1, -1, -1):
         if number in needed:
             needed.update(operands(rows[number]))

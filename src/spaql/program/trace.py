@@ -21,17 +21,9 @@ from spaql.program.arrays import captured
 from spaql.program.evaluate import Interpreter
 from spaql.program.ir import Program
 from spaql.program.reading import globals_read, place, plain_function, without_lists
+from spaql.program.recorder import RECORDERS, Decision, LostPathError, NotTracedError, Range, Recorder
 from spaql.program.shims import BUILTINS, FUNCTIONS, known_attribute, unknown_function
-from spaql.program.symbols import (
-    RECORDERS,
-    Decision,
-    LostPathError,
-    NotTracedError,
-    Range,
-    Recorder,
-    Symbol,
-    lifted,
-)
+from spaql.program.symbols import Symbol, lifted
 from spaql.program.tape import DecisionTree, Tape, tape_arrays
 
 _LIMITS = ((12, 400), (3, 4096))
@@ -75,8 +67,8 @@ def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[...
         if hasattr(value, "py_func") or isinstance(value, types.FunctionType):
             return _rebound(value, done)
         if isinstance(value, tuple):
-            found = tuple(known(one) for one in value)
-            return found if type(value) is tuple else type(value)(*found)
+            items = tuple(known(item) for item in value)
+            return items if type(value) is tuple else type(value)(*items)
         if isinstance(value, np.ndarray):
             return captured(value)
         if isinstance(value, np.float32):
@@ -90,8 +82,8 @@ def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[...
     copy.__defaults__ = known(plain.__defaults__)
     copy.__kwdefaults__ = plain.__kwdefaults__ and {k: known(v) for k, v in plain.__kwdefaults__.items()}
     names |= {k: known(v) for k, v in plain.__globals__.items() if k in used}
-    for cell, given in zip(cells, plain.__closure__ or (), strict=True):
-        cell.cell_contents = known(given.cell_contents)
+    for cell, original in zip(cells, plain.__closure__ or (), strict=True):
+        cell.cell_contents = known(original.cell_contents)
     traced: Callable[..., Any] = done[id(plain)]
     return traced
 
@@ -189,9 +181,10 @@ def _all_paths(recorder: Recorder, call: Call, inputs: int, outputs: int, most: 
             raise NotTracedError(f"{len(rows)} numbers are returned, and {outputs} are expected")
         decided = recorder.decided
         paths.append((list(decided), rows, ended))
-        for n, (_, given, settled) in enumerate(decided):
+        answers = [answer for _, answer, _ in decided]
+        for n, (_, _, settled) in enumerate(decided):
             if n >= len(plan) and not settled:
-                waiting.append([answer for _, answer, _ in decided[:n]] + [not given])
+                waiting.append([*answers[:n], not answers[n]])
         if len(paths) + len(waiting) > most:
             return None
     return paths
@@ -208,8 +201,8 @@ def _refusal(error: Exception, what: str) -> str:
         trace = trace.tb_next
     if isinstance(error, NotTracedError) and error.file:
         where = place(error.file, error.line)
-    said = error if isinstance(error, NotTracedError) else f"{type(error).__name__}: {error}"
-    return f"Cannot trace {what}{where}: {said}."
+    reason = error if isinstance(error, NotTracedError) else f"{type(error).__name__}: {error}"
+    return f"Cannot trace {what}{where}: {reason}."
 
 
 def _decision_tree(paths: list[Path], depth: int, lost: DecisionTree) -> DecisionTree:

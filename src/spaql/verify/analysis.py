@@ -15,7 +15,7 @@ from spaql.program.tape import Tape
 
 
 def periods(step: Tape, observe: Tape, n: int) -> NDArray[np.float64]:
-    """Return a period of each number of the state, 0 where none is shown.
+    """Return a period of each state variable, 0 where none is shown.
 
     A number has a period if the next state of a shifted state is the shifted next state, and no observation
     and no condition differ: every use of it ends in a sine, a cosine or a remainder, or in itself.
@@ -28,13 +28,13 @@ def periods(step: Tape, observe: Tape, n: int) -> NDArray[np.float64]:
     >>> periods(trace_step(plant), trace_observe(plant), 2).round(3).tolist()
     [6.283, 0.0]
     """
-    found = np.zeros(n)
+    period_of = np.zeros(n)
     for j in range(n):
         for period in (math.tau, 360.0):
             if _is_shifted(step, j, period, own=j) and _is_shifted(observe, j, period, own=None):
-                found[j] = period
+                period_of[j] = period
                 break
-    return found
+    return period_of
 
 
 def _is_shifted(tape: Tape, number: int, period: float, own: int | None) -> bool:
@@ -65,8 +65,8 @@ def _shifts(tape: Tape, number: int, period: float) -> list[float | None]:
         elif name == "input":
             shifts.append(period if first == number else 0.0)
         else:
-            given = [shifts[one] for one in operands(row)]
-            a, b = [*given, 0.0, 0.0][:2]
+            known = [shifts[operand] for operand in operands(row)]
+            a, b = [*known, 0.0, 0.0][:2]
             constants = _constant(tape, first), _constant(tape, second)
             shifts.append(None if a is None or b is None else _shift(name, a, b, constants))
     return shifts
@@ -107,7 +107,7 @@ def _is_multiple(shift: float, period: float) -> bool:
 
 
 def same_numbers(observe: Tape) -> NDArray[np.int64]:
-    """Return the number of the state that each observation is, or -1 if it is none."""
+    """Return the state variable that each observation is, or -1 if it is none."""
     if observe.paths > 1:
         return np.full(observe.arrays.outputs.shape[1], -1, np.int64)
     shown = [observe.operations[row] for row in observe.arrays.outputs[0]]
@@ -115,7 +115,7 @@ def same_numbers(observe: Tape) -> NDArray[np.int64]:
 
 
 def state_names(observe: Tape, observations: Sequence[str], n: int) -> tuple[str, ...]:
-    """Return a name for each number of the state: that of its observation, or `state 2` and so on.
+    """Return a name for each state variable: that of its observation, or `state 2` and so on.
 
     An angle that is observed as `cos(angle)` is called `angle [rad]`.
     """

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
@@ -30,49 +30,12 @@ if TYPE_CHECKING:
     from spaql.export.exported_policy import ExportedPolicy
 
 REBOX = 0.3
+"""Share of its form to which an interval has to narrow for the form to be replaced by it."""
 Floats = NDArray[np.float64]
+Plant = Dynamics | LearnedPlant
 _TO_SINGLE = 1.0 + 2.0**-22
-"""Factor by which an error of an observation may grow when the sum is rounded to single precision."""
-
-
-class Plant(Protocol):
-    """What a closed loop needs to know of a plant: a `Dynamics`, or a learned plant."""
-
-    @property
-    def id(self) -> str:
-        """Its name."""
-
-    @property
-    def horizon(self) -> int:
-        """Steps of an episode."""
-
-    @property
-    def observations(self) -> Mapping[str, tuple[float, float]]:
-        """The range of each number of an observation."""
-
-    @property
-    def actions(self) -> Sequence[str] | Mapping[str, tuple[float, float]]:
-        """The names of the actions, or the range of each number of an action."""
-
-    @property
-    def reference(self) -> tuple[float, ...] | None:
-        """The observation to regulate to."""
-
-    @property
-    def state_dims(self) -> int:
-        """How many numbers a state has."""
-
-    @property
-    def start(self) -> Callable[[np.random.Generator], tuple[float, ...]]:
-        """The function that draws the start of an episode."""
-
-    @property
-    def step(self) -> Callable[..., tuple[tuple[float, ...], float, bool]]:
-        """The function of a step."""
-
-    @property
-    def observe(self) -> Callable[[Any], tuple[float, ...]]:
-        """The function of an observation."""
+"""Factor by which an error of an observation may grow when the sum is rounded to single precision: by 2**-24.
+What the observation itself is rounded by, `put_single` covers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +52,7 @@ class ClosedLoop:
     step: Tape
     observe: Tape
     names: tuple[str, ...]
-    """Of the numbers of the state."""
+    """Of the state variables."""
     numbers: tuple[int, ...]
     """Which numbers of the plant's state they are."""
     noise: Floats
@@ -117,9 +80,9 @@ class ClosedLoop:
         noise
             Bound of the error of each observation.
         push
-            Bound of what is added to each number of the state at every step.
+            Bound of what is added to each state variable at every step.
         delayed
-            Whether every action comes a step late: the one that waits is more numbers of the state.
+            Whether every action comes a step late: the one that waits is among the state variables.
         number
             Number type of the exported controller, as in `spaql.export.c`; by default the tree itself.
         """
@@ -182,7 +145,7 @@ class ClosedLoop:
         return digest.hexdigest()
 
     def waiting_ranges(self) -> dict[str, tuple[float, float]]:
-        """Return the range of each number of an action that waits.
+        """Return the range of each component of an action that waits.
 
         Actions of a list are the middles of cells: the range is a power of two wide, and begins a quarter
         below the first.
@@ -212,24 +175,24 @@ class ClosedLoop:
 
     @property
     def turning(self) -> tuple[str, ...]:
-        """The numbers of the state that have a period: they are known up to whole turns."""
+        """The state variables that have a period: they are known up to whole turns."""
         period = periods(self.step, self.observe, len(self.names))
         return tuple(name for name, turn in zip(self.names, period, strict=True) if turn > 0.0)
 
     def needed(self, numbers: Sequence[int], *, flags: bool) -> list[int]:
-        """Return the numbers of the state that some of them depend on, in the closed loop, for ever.
+        """Return the state variables that some of them depend on, in the closed loop, for ever.
 
         With `flags`, those that termination depends on count as well.
         """
         n = len(self.names)
-        found = set(numbers) | {j for j in self.observe.needed(self._seen()) if j < n}
+        needed = set(numbers) | {j for j in self.observe.needed(self._used_observations()) if j < n}
         while True:
-            more = {j for j in self.step.needed(sorted(found), flags=flags) if j < n}
-            if more <= found:
-                return sorted(found)
-            found |= more
+            more = {j for j in self.step.needed(sorted(needed), flags=flags) if j < n}
+            if more <= needed:
+                return sorted(needed)
+            needed |= more
 
-    def _seen(self) -> list[int]:
+    def _used_observations(self) -> list[int]:
         """Return the observations that the tree depends on."""
         tree = self.tree
         arrays = tree_arrays(self.tree)
@@ -238,13 +201,13 @@ class ClosedLoop:
         return [int(j) for j in np.flatnonzero(used)]
 
     def restricted(self, numbers: Sequence[int], *, flags: bool) -> ClosedLoop:
-        """Return the closed loop of some numbers of the state, which depend on no others."""
+        """Return the closed loop of some state variables, which depend on no others."""
         n = len(self.names)
-        seen = self._seen()
+        used = self._used_observations()
         kept = list(numbers)
         actions = list(range(n, self.step.inputs))
         # Observations that the tree does not look at may depend on other numbers: one stands in for them.
-        known = seen or [j for j in range(self.tree.dims) if self.observe.needed([j]) <= set(kept)]
+        known = used or [j for j in range(self.tree.dims) if self.observe.needed([j]) <= set(kept)]
         if not known:
             kept = list(range(n))
             known = [0]
@@ -308,23 +271,23 @@ def conversion_error(number: Number, observations: int) -> Floats:
     return np.zeros(observations)
 
 
-def _vector(what: str, given: Sequence[float] | float, n: int) -> Floats:
-    found = np.asarray(given, np.float64)
-    found = np.full(n, found) if found.shape == () else found
-    if found.shape != (n,) or not np.all(np.isfinite(found)) or np.any(found < 0.0):
-        raise SettingError(f"{what} is {given!r}, and must be one number from 0 on, or {n} of them.")
-    return found
+def _vector(what: str, value: Sequence[float] | float, n: int) -> Floats:
+    bounds = np.asarray(value, np.float64)
+    bounds = np.full(n, bounds) if bounds.shape == () else bounds
+    if bounds.shape != (n,) or not np.all(np.isfinite(bounds)) or np.any(bounds < 0.0):
+        raise SettingError(f"{what} is {value!r}, and must be one number from 0 on, or {n} of them.")
+    return bounds
 
 
-def box_of(names: Sequence[str], given: Mapping[str, tuple[float, float]]) -> tuple[Floats, Floats]:
-    """Return the ends of a box over some numbers of the state, infinite where none is given."""
-    ends = [given.get(name, (-np.inf, np.inf)) for name in names]
-    return np.array([low for low, _ in ends], np.float64), np.array([high for _, high in ends], np.float64)
+def box_of(names: Sequence[str], box: Mapping[str, tuple[float, float]]) -> tuple[Floats, Floats]:
+    """Return the ends of a box over some state variables, infinite where it has none."""
+    ends = np.array([box.get(name, (-np.inf, np.inf)) for name in names], np.float64).reshape(-1, 2)
+    return ends[:, 0].copy(), ends[:, 1].copy()
 
 
-def check_box(names: Sequence[str], given: Mapping[str, tuple[float, float]]) -> None:
+def check_box(names: Sequence[str], box: Mapping[str, tuple[float, float]]) -> None:
     """Refuse a box over numbers that the state does not have, or with ends in the wrong order."""
-    for name, (low, high) in given.items():
+    for name, (low, high) in box.items():
         if name not in names:
             raise SettingError(f"There is no number {name!r} in the state: there is {', '.join(names)}.")
         if not low < high:

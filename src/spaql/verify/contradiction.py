@@ -45,10 +45,10 @@ class Contradiction:
         )
 
 
-def keep(found: Contradiction, verdict: Verdict, loop: ClosedLoop) -> Path:
+def keep(contradiction: Contradiction, verdict: Verdict, loop: ClosedLoop) -> Path:
     """Write what repeats a contradiction, beside what is worked on or in a temporary folder."""
     name = f"contradicted-proof-{verdict.fingerprint[:12]}.json"
-    text = json.dumps(_record(found, verdict, loop), indent=1, default=repr)
+    text = json.dumps(_record(contradiction, verdict, loop), indent=1, default=repr)
     try:
         file = Path(name).absolute()
         file.write_text(text, encoding="utf-8")
@@ -58,7 +58,7 @@ def keep(found: Contradiction, verdict: Verdict, loop: ClosedLoop) -> Path:
     return file
 
 
-def _record(found: Contradiction, verdict: Verdict, loop: ClosedLoop) -> dict[str, Any]:
+def _record(contradiction: Contradiction, verdict: Verdict, loop: ClosedLoop) -> dict[str, Any]:
     controller, arrays = controller_to(loop.tree)
     return {
         "plant": verdict.plant,
@@ -73,11 +73,11 @@ def _record(found: Contradiction, verdict: Verdict, loop: ClosedLoop) -> dict[st
         "delayed": verdict.delayed,
         "number": verdict.number,
         "names": list(loop.names),
-        "episode": found.number,
-        "why": found.why,
-        "step": found.step,
-        "states": found.path[:_SHOWN].tolist(),
-        "last states": found.path[_SHOWN:][-_SHOWN:].tolist(),
+        "episode": contradiction.number,
+        "why": contradiction.why,
+        "step": contradiction.step,
+        "states": contradiction.path[:_SHOWN].tolist(),
+        "last states": contradiction.path[_SHOWN:][-_SHOWN:].tolist(),
         "versions": {name: version(name) for name in ("spaql", "numpy", "numba", "llvmlite")}
         | {"python": platform.python_version(), "machine": platform.platform()},
     }

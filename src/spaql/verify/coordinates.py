@@ -31,7 +31,7 @@ class Coordinates:
     """Linear coordinates of a state."""
 
     there: Floats
-    """Coordinates × numbers of the state."""
+    """Coordinates × state variables."""
     back: Floats
     """The inverse: a state is exactly this matrix times its coordinates."""
 

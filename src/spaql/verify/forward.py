@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.errors import SettingError
 from spaql.kernels.verify.closed_loop import LoopArrays, Memory, new_memory, put_box
 from spaql.kernels.verify.closure import CLOSED, OPEN, Reached, mark, new_reached, spread_out
 from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
@@ -16,22 +15,29 @@ from spaql.kernels.verify.points import play
 from spaql.kernels.verify.search import Rules, new_desk
 from spaql.verify.closed_loop import ClosedLoop, box_of
 from spaql.verify.coordinates import FAR, Coordinates, find_coordinates
-from spaql.verify.prover import Clock, Progress
+from spaql.verify.prover import Clock, Progress, starts_of
 from spaql.verify.statement import Statement
 
 Floats = NDArray[np.float64]
 
 _ROOM = 22
+"""Logarithm of the most cells."""
 _CHUNK = 2_000
+"""Cells that are followed between two looks at the clock."""
 _TOGETHER = 256
+"""Parts of an image that may wait at a time."""
 _SAMPLES = 400
+"""Episodes that are played to look for a failure, and for where the states are."""
 _PLAYED = 2_000
+"""Their steps, to look where the states are."""
 ATTEMPTS = ((24, 4), (32, 8), (48, 16), (64, 12), (100, 8), (200, 6))
 """Cells over the played range of each number, and steps of an image, one attempt after the other."""
 IN_COORDINATES = ((12, 20, 10), (16, 28, 16), (24, 40, 24))
 """The same in coordinates of the closed loop: cells of the first, of each other, and steps."""
-_ROUND, _DIVIDED = 2.0, 4
-"""Played ranges that cells cover on either side of a coordinate; parts of the starts along each number."""
+_AROUND = 2.0
+"""Played ranges that cells cover on either side of what was played."""
+_DIVIDED = 4
+"""Parts of the starts along each number, in other coordinates."""
 
 
 class _View(NamedTuple):
@@ -56,9 +62,7 @@ class ForwardSearch:
         self.loop = loop
         self._clock = clock
         self._progress = progress
-        self.low, self.high = box_of(loop.names, statement.starts)
-        if not np.all(np.isfinite(self.high - self.low)):
-            raise SettingError(f"Give a range of starts of each of {', '.join(loop.names)}.")
+        self.low, self.high = starts_of(loop, statement)
         self._keep = box_of(loop.names, statement.allowed)
         self._within = statement.within
         self._desk = new_desk(len(loop.names), _TOGETHER)
@@ -68,7 +72,7 @@ class ForwardSearch:
         """Steps for which nothing is left, at least."""
         self.cells = 0
         self.coordinates: Coordinates | None = None
-        """Those of the cells; None if they are the numbers of the state."""
+        """Those of the cells; None if they are the state variables."""
         self.proof: dict[str, Any] | None = None
         """What a certificate holds, besides the statement; None if there is none."""
         self._warm()
@@ -139,52 +143,56 @@ class ForwardSearch:
         high = np.maximum(states.max(axis=0), self.high)
         for cells, steps in ATTEMPTS:
             size = (high - low) / cells
-            bottom = np.maximum(low - 2.0 * (high - low), self._keep[0]) - size
-            top = np.minimum(high + 2.0 * (high - low), self._keep[1]) + size
+            around = _AROUND * (high - low)
+            bottom = np.maximum(low - around, self._keep[0]) - size
+            top = np.minimum(high + around, self._keep[1]) + size
             self._try(self._own, bottom, top, size, steps)
             if self.holds or self._clock.is_up:
                 return
 
-    def _in_coordinates(self, found: Coordinates, states: Floats) -> bool:
+    def _in_coordinates(self, coordinates: Coordinates, states: Floats) -> bool:
         """Search in coordinates of the closed loop, and return whether that is the answer."""
-        states = states @ found.there.T
+        states = states @ coordinates.there.T
         low = states.min(axis=0)
         high = states.max(axis=0)
         wide = np.maximum(high - low, np.maximum(np.abs(low), np.abs(high)))
-        error = found.error(wide)
+        error = coordinates.error(wide)
         if error is None:
             return False
-        starts = self._divided(found, error)
+        starts = self._divided(coordinates, error)
         low = np.minimum(low, starts[:, :, LOW].min(axis=0))
         high = np.maximum(high, starts[:, :, HIGH].max(axis=0))
-        loop = found.loop(self.loop, self._keep, error)
+        loop = coordinates.loop(self.loop, self._keep, error)
         view = _view(loop, (-FAR * wide, FAR * wide), starts)
         for first, others, steps in IN_COORDINATES:
             size = (high - low) / np.array([first] + [others] * (len(low) - 1))
-            around = _ROUND * (high - low)
+            around = _AROUND * (high - low)
             self._try(view, low - around, high + around, size, steps)
             if self.holds or self._clock.is_up:
                 return True
         return False
 
-    def _divided(self, found: Coordinates, error: Floats) -> Floats:
+    def _divided(self, coordinates: Coordinates, error: Floats) -> Floats:
         """Return the starts in other coordinates, as forms of parts of them."""
         n = len(self.low)
-        made = []
+        there = coordinates.there
+        parts = []
         size = (self.high - self.low) / _DIVIDED
         for place in itertools.product(range(_DIVIDED), repeat=n):
             low = self.low + np.array(place) * size
-            box = self._box(low, low + size * (1.0 + 1e-9))
+            box = self._box(low, low + size * (1.0 + 1e-9))  # so that rounding leaves no gap between parts
             forms = np.zeros_like(box)
-            forms[:, C] = found.there @ box[:, C]
-            forms[:, A:] = found.there @ box[:, A:]
+            forms[:, C] = there @ box[:, C]
+            forms[:, A:] = there @ box[:, A:]
+            # 1e-12 is much more than the rounding of these products, n * 2**-53 of their absolute terms.
             forms[:, R] = error + 1e-12 * (
-                np.abs(found.there) @ (np.abs(box[:, C]) + np.abs(box[:, A:]).sum(axis=1))
+                np.abs(there) @ (np.abs(box[:, C]) + np.abs(box[:, A:]).sum(axis=1))
             )
             reach = (np.abs(forms[:, A:]).sum(axis=1) + forms[:, R]) * (1.0 + 1e-9)
-            forms[:, LOW], forms[:, HIGH] = forms[:, C] - reach, forms[:, C] + reach
-            made.append(forms)
-        return np.array(made)
+            forms[:, LOW] = forms[:, C] - reach
+            forms[:, HIGH] = forms[:, C] + reach
+            parts.append(forms)
+        return np.array(parts)
 
     def _try(self, view: _View, bottom: Floats, top: Floats, size: Floats, steps: int) -> None:
         """Follow cells of a size that cover a box."""

@@ -68,9 +68,9 @@ def guarded(verdict: Verdict, loop: ClosedLoop, noise: Sequence[float] | float =
         return verdict
     episodes = _Episodes(verdict, loop, noise)
     for first in range(0, EPISODES[0][0], _TOGETHER):
-        found = episodes.contradiction(first)
-        if found is not None:
-            raise ContradictedProofError(found.text(keep(found, verdict, loop)))
+        contradiction = episodes.contradiction(first)
+        if contradiction is not None:
+            raise ContradictedProofError(contradiction.text(keep(contradiction, verdict, loop)))
     remark = f"{counted(EPISODES[0][0], 'episode')} played from proven states agree."
     return dataclasses.replace(verdict, remarks=(*verdict.remarks, remark))
 
@@ -132,9 +132,9 @@ class _Episodes:
 
         self._verdict = verdict
         self._loop = loop
-        self._asked = verdict.statement
+        self._statement = verdict.statement
         plant = loop.dynamics
-        self._plant: _Plant = _Compiled(plant) if isinstance(plant, Dynamics) else _Learned(plant)  # type: ignore[arg-type]
+        self._plant: _Plant = _Compiled(plant) if isinstance(plant, Dynamics) else _Learned(plant)
         player = loop.player
         self._player = ExportedPolicy(player) if isinstance(player, Controller) else player
         self._listed = isinstance(loop.tree.action_space, Discrete)
@@ -142,7 +142,7 @@ class _Episodes:
         self._noise = np.broadcast_to(np.asarray(noise, np.float64), loop.noise.shape)
         self._push = loop.push * (np.arange(len(loop.names)) < plant.state_dims)
         self._period = np.zeros(len(loop.names))
-        self._period[self._kept] = reduced(loop, self._asked)[0].arrays.period
+        self._period[self._kept] = reduced(loop, self._statement)[0].arrays.period
         self._cells = np.flatnonzero(verdict.status == PROVEN)
         self._special = [_special_values(loop, verdict, j) for j in range(len(loop.names))]
 
@@ -169,8 +169,8 @@ class _Episodes:
         for step in range(int(last.max()) + 1):
             if path is not None:
                 path.extend(states[row == watched])
-            seen = self._plant.observe(states[:, : self._loop.dynamics.state_dims])
-            failed, over = self._state_of(states, seen, ended, step, times)
+            observations = self._plant.observe(states[:, : self._loop.dynamics.state_dims])
+            failed, over = self._state_of(states, observations, ended, step, times)
             if failed.any():
                 return int(row[failed][0]), step
             going_on = ~(over | (step >= last))
@@ -178,38 +178,38 @@ class _Episodes:
                 break
             if not going_on.all():
                 states = states[going_on]
-                seen = seen[going_on]
+                observations = observations[going_on]
                 times = times[going_on]
                 row = row[going_on]
                 last = last[going_on]
                 signs = signs[going_on]
-            states, ended = self._next(states, seen, signs, rng)
+            states, ended = self._next(states, observations, signs, rng)
         return -1, 0
 
     def _last(self, number: Ints, times: Ints) -> Ints:
         """Return the last step of episodes: what is proven of them, and no more than `EPISODES` has."""
-        asked = self._asked
-        proven = times if asked.reaches else np.full(len(times), asked.within or EPISODES[-1][1])
+        statement = self._statement
+        proven = times if statement.reaches else np.full(len(times), statement.within or EPISODES[-1][1])
         most = np.full(len(number), EPISODES[0][1])
         for count, steps in EPISODES[1:]:
             most[number < count] = steps
-        return np.asarray(np.minimum(proven + _AFTER * asked.stays, most), np.int64)
+        return np.asarray(np.minimum(proven + _AFTER * statement.stays, most), np.int64)
 
     def _state_of(
-        self, states: Floats, seen: Floats, ended: Flags, step: int, times: Ints
+        self, states: Floats, observations: Floats, ended: Flags, step: int, times: Ints
     ) -> tuple[Flags, Flags]:
         """Return which episodes contradict the verdict, and which have done all that is proven."""
-        asked = self._asked
-        over = ended & (asked.termination == "goal")
-        failed = ended & (asked.termination == "failure")
-        failed |= ~np.isfinite(states[:, self._kept]).all(axis=1) | np.isnan(seen).any(axis=1)
-        failed |= self._outside(asked.allowed, states)
-        if asked.termination == "goal":
+        statement = self._statement
+        over = ended & (statement.termination == "goal")
+        failed = ended & (statement.termination == "failure")
+        failed |= ~np.isfinite(states[:, self._kept]).all(axis=1) | np.isnan(observations).any(axis=1)
+        failed |= self._outside(statement.allowed, states)
+        if statement.termination == "goal":
             return (failed | (step >= times)) & ~over, over
-        if asked.target is not None:
-            away = self._outside(asked.target, states)
+        if statement.target is not None:
+            away = self._outside(statement.target, states)
             failed |= away & (step >= times)
-            over |= ~away & (not asked.stays)
+            over |= ~away & (not statement.stays)
         return failed, over
 
     def _outside(self, box: Box, states: Floats) -> Flags:
@@ -225,44 +225,44 @@ class _Episodes:
 
     def _why(self, state: Floats, step: int) -> str:
         """Return what is wrong with a state that contradicts the verdict."""
-        asked = self._asked
+        statement = self._statement
         row = state[np.newaxis]
         for name, x in zip(self._loop.names, state, strict=True):
             if name in self._verdict.names and not np.isfinite(x):
                 return f"{name} is {x}"
-            if name in asked.allowed and self._outside({name: asked.allowed[name]}, row)[0]:
+            if name in statement.allowed and self._outside({name: statement.allowed[name]}, row)[0]:
                 return f"{name} leaves what is allowed: it is {x}"
         if np.isnan(self._plant.observe(row[:, : self._loop.dynamics.state_dims])).any():
             return "an observation is NaN"
-        if asked.termination == "goal":
+        if statement.termination == "goal":
             return f"it has not terminated after {step:,} steps"
-        if asked.target is not None and self._outside(asked.target, row)[0]:
+        if statement.target is not None and self._outside(statement.target, row)[0]:
             return f"it is not in the target after {step:,} steps"
         return "it terminates"
 
     def _next(
-        self, states: Floats, seen: Floats, signs: Floats, rng: np.random.Generator
+        self, states: Floats, observations: Floats, signs: Floats, rng: np.random.Generator
     ) -> tuple[Floats, Flags]:
         """Return the states after a step of the closed loop, and which have terminated."""
         n = self._loop.dynamics.state_dims
-        given = np.asarray(self._player.act(self._disturbed(seen, signs, rng)), np.float64)
-        given = given.reshape(len(states), -1)
+        actions = np.asarray(self._player.act(self._disturbed(observations, signs, rng)), np.float64)
+        actions = actions.reshape(len(states), -1)
         waiting = states[:, n:]
-        applied = waiting if self._verdict.delayed else given
+        applied = waiting if self._verdict.delayed else actions
         if self._verdict.delayed and self._listed:
             applied = np.clip(np.floor(applied + 0.5), 0.0, len(self._loop.dynamics.actions) - 1.0)
         after, ended = self._plant.step(np.ascontiguousarray(states[:, :n]), applied)
-        after = np.hstack([after, given]) if self._verdict.delayed else after
+        after = np.hstack([after, actions]) if self._verdict.delayed else after
         if self._push.any():
             after += self._push * _drawn(signs[:, len(self._noise) :], rng)
         return after, ended
 
-    def _disturbed(self, seen: Floats, signs: Floats, rng: np.random.Generator) -> Floats:
+    def _disturbed(self, observations: Floats, signs: Floats, rng: np.random.Generator) -> Floats:
         """Return observations with errors, a step of single precision within their bounds."""
         if not self._noise.any():
-            return seen
-        single = seen.astype(np.float32)
-        wrong = (seen + self._noise * _drawn(signs[:, : len(self._noise)], rng)).astype(np.float32)
+            return observations
+        single = observations.astype(np.float32)
+        wrong = (observations + self._noise * _drawn(signs[:, : len(self._noise)], rng)).astype(np.float32)
         return np.asarray(np.nextafter(wrong, single), np.float64)
 
     def _starts(self, rng: np.random.Generator) -> tuple[Floats, Ints]:
@@ -300,7 +300,7 @@ class _Episodes:
     def _all_numbers(self, kept: Floats, rng: np.random.Generator) -> Floats:
         """Return whole states: numbers that do not matter are anywhere."""
         loop = self._loop
-        known = dict(loop.dynamics.observations) | loop.waiting_ranges() | dict(self._asked.starts)
+        known = dict(loop.dynamics.observations) | loop.waiting_ranges() | dict(self._statement.starts)
         low, high = box_of(loop.names, known)
         low = np.maximum(low, -_WIDEST)
         high = np.minimum(high, _WIDEST)
@@ -317,11 +317,11 @@ def _drawn(signs: Floats, rng: np.random.Generator) -> Floats:
 
 
 def _special_values(loop: ClosedLoop, verdict: Verdict, j: int) -> Floats:
-    """Return values of a number of the state at which a plant, a controller or a statement may change."""
-    asked = verdict.statement
+    """Return values of a state variable at which a plant, a controller or a statement may change."""
+    statement = verdict.statement
     name = loop.names[j]
     arrays = loop.arrays
-    ends = [box[name] for box in (asked.starts, asked.allowed, asked.target or {}) if name in box]
+    ends = [box[name] for box in (statement.starts, statement.allowed, statement.target or {}) if name in box]
     period = arrays.period[j]
     known = [*_SMALL, 1.0, -1.0, period, -period, period / 2, -period / 2, *np.ravel(ends)]
     tree = arrays.tree
@@ -338,14 +338,14 @@ def _special_values(loop: ClosedLoop, verdict: Verdict, j: int) -> Floats:
     return values[np.isfinite(values)]
 
 
-def _add_constants(code: CodeType, found: set[float]) -> None:
+def _add_constants(code: CodeType, constants: set[float]) -> None:
     """Add the numbers that are written in a function."""
     waiting: list[Any] = list(code.co_consts)
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, CodeType):
-            waiting += one.co_consts
-        elif isinstance(one, tuple | frozenset):
-            waiting += one
-        elif isinstance(one, int | float) and abs(one) < 1e300:
-            found.add(float(one))
+        constant = waiting.pop()
+        if isinstance(constant, CodeType):
+            waiting += constant.co_consts
+        elif isinstance(constant, tuple | frozenset):
+            waiting += constant
+        elif isinstance(constant, int | float) and abs(constant) < 1e300:
+            constants.add(float(constant))

@@ -15,8 +15,9 @@ from spaql.formatting import counted
 from spaql.kernels.plantree.raw_model import predict_all
 from spaql.plants import PlantModel
 from spaql.problems.tapes import whole_action
+from spaql.program.recorder import RECORDERS, Recorder
 from spaql.program.shims import BUILTINS, clip
-from spaql.program.symbols import RECORDERS, Recorder, Symbol, lifted, made
+from spaql.program.symbols import Symbol, apply, lifted
 from spaql.program.tape import DecisionTree, Tape, tape_arrays
 
 State = tuple[float, ...]
@@ -58,7 +59,7 @@ class LearnedPlant:
 
     @cached_property
     def observations(self) -> Mapping[str, tuple[float, float]]:
-        """The bounds of each number of an observation; where they are infinite, what was seen."""
+        """The bounds of each component of an observation; where they are infinite, what was seen."""
         space, (low, high) = self.model.observation_space, self.model.seen
         ends = np.stack([space.low.ravel(), space.high.ravel()]).astype(np.float64)
         pad = 0.05 * np.maximum(high - low, 1e-3)
@@ -67,7 +68,7 @@ class LearnedPlant:
 
     @property
     def actions(self) -> tuple[str, ...] | Mapping[str, tuple[float, float]]:
-        """The names of the actions; or the range of each number of an action."""
+        """The names of the actions; or the range of each component of an action."""
         space = self.model.action_space
         if not isinstance(space, Box):
             return self.model.actions
@@ -97,7 +98,7 @@ class LearnedPlant:
     def tapes(self, *, delayed: bool = False) -> tuple[Tape, Tape]:
         """Return the tapes of the step and of the observation.
 
-        With `delayed`, the action that waits is more numbers of the state, as in `trace_step`.
+        With `delayed`, the action that waits is among the state variables, as in `trace_step`.
         """
         n = self.state_dims
         listed = not isinstance(self.actions, Mapping)
@@ -107,29 +108,29 @@ class LearnedPlant:
         RECORDERS.append(recorder)
         try:
             x = [Symbol(recorder.row("input", first=i)) for i in range(inputs)]
-            waits = tuple(one.row for one in x[n + wide :])
+            waits = tuple(symbol.row for symbol in x[n + wide :])
             tree = self._cells(0, x[:n], self._inputs(x[n : n + wide], delayed), waits)
-            seen = tuple(one.row for one in x[:n]), False
+            observed = tuple(symbol.row for symbol in x[:n]), False
         finally:
             RECORDERS.pop()
         return (
             Tape(tape_arrays(recorder.rows, recorder.tables, tree), inputs),
-            Tape(tape_arrays(recorder.rows, [], seen), n),
+            Tape(tape_arrays(recorder.rows, [], observed), n),
         )
 
     def _inputs(self, action: list[Symbol], delayed: bool) -> list[Symbol]:
-        """Return the inputs of the laws: numbers of an action and their squares, or one for each action."""
+        """Return the inputs of laws: components of an action and their squares, or one for each action."""
         space = self.model.action_space
         if isinstance(space, Box):
             ends = space.low.ravel().tolist(), space.high.ravel().tolist()
             cut = [clip(u, a, b) for u, a, b in zip(action, *ends, strict=True)]
-            return [*cut, *(made("square", u) for u in cut)]
+            return [*cut, *(apply("square", u) for u in cut)]
         count = int(space.n)
         first = float(space.start)
         chosen = whole_action(action[0] - first, count) + first if delayed else action[0]
         points = [first + k for k in range(count)]
         rows = []
-        for k in range(count):  # exact at whole numbers, and an action of a list is one
+        for k in range(count):  # exact at whole numbers, and a discrete action is one
             table = RECORDERS[-1].table(points, np.eye(count)[k].tolist()) if count > 1 else None
             rows.append(
                 lifted(1.0) if table is None else Symbol(RECORDERS[-1].row("interp", chosen.row, table))
@@ -152,8 +153,8 @@ class LearnedPlant:
         after = []
         for k in range(n):
             value: Any = float(plant.law[cell, k, 0])
-            for weight, one in zip(plant.law[cell, k, 1:].tolist(), [*state, *inputs], strict=True):
-                value = value + weight * one if weight != 0.0 else value
+            for weight, x in zip(plant.law[cell, k, 1:].tolist(), [*state, *inputs], strict=True):
+                value = value + weight * x if weight != 0.0 else value
             after.append(lifted(value))
         for k in range(n):
             along: Any = 0.0
@@ -196,8 +197,8 @@ class LearnedPlant:
             return yes if yes == no else (("<", *test), yes, no)
         rows = []
         ends = (space.low.ravel().tolist(), space.high.ravel().tolist())
-        for one, low, high in zip(after, *ends, strict=True):
-            inside = BUILTINS["max"](one, low) if low > -math.inf else one
+        for x, low, high in zip(after, *ends, strict=True):
+            inside = BUILTINS["max"](x, low) if low > -math.inf else x
             rows.append((BUILTINS["min"](inside, high) if high < math.inf else inside).row)
         chance = float(plant.end_chance[node])
         return (*rows, *waits), chance >= 1.0 if self.certain else chance > 0.0

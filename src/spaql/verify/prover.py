@@ -24,19 +24,27 @@ Progress = Callable[[float, float], object]
 """Called with the share that is proven so far and the share of the time that is spent."""
 
 LEVELS = {1: 10, 2: 11, 3: 7, 4: 5, 5: 4}
-"""Halvings of the box along each number of the state, by how many numbers there are."""
+"""Halvings of the box along each state variable, by how many there are."""
 COARSEST = 26
 """Level of the coarsest cells that are tried."""
 _STEPS = 40
+"""Most steps in which the image of a cell has to come to other cells."""
 _TOGETHER = 64
+"""Parts of an image that may wait at a time."""
 _WIDEST = 0.1
 """Share of the box that a set may span."""
 _CHUNK = 500
+"""Cells that are followed between two looks at the clock."""
 _FOR_EVER = 10**6
+"""Steps that no search comes to."""
 _AFTER = 200
+"""Steps after the limit in which a played state may leave a target where it has to stay."""
+_GAIN = 0.1
+"""Share of the hopeful cells of a level that must be proven in a round for another round."""
 _PLAYED = 20_000
 """Most starts that are played to refute what is not proven."""
 _SECONDS_TO_PLAY = 2.0
+"""Least processor time in which they are played."""
 
 
 class Clock:
@@ -74,14 +82,7 @@ class BackwardSearch:
         self._memory = new_memory(self._arrays)
         self._point = new_point(self._arrays.step, self._arrays.observe)
         n = len(loop.names)
-        low, high = box_of(loop.names, statement.starts)
-        if not np.all(np.isfinite(high - low)):
-            missing = [
-                name for name, width in zip(loop.names, high - low, strict=True) if not np.isfinite(width)
-            ]
-            raise SettingError(
-                f"Give a range of starts of {', '.join(missing)}: the statement depends on it."
-            )
+        low, high = starts_of(loop, statement)
         self.levels = levels or LEVELS.get(n, 3)
         period = self._arrays.period
         turns = (period > 0.0) & (np.abs(high - low - period) < 1e-9 * np.maximum(period, 1.0))
@@ -118,6 +119,7 @@ class BackwardSearch:
         self._clock.restart()
 
     def _follow(self, rules: Rules, level: int, chosen: Ints, *, dropping: bool) -> int:
+        """Follow cells; see `follow_cells`."""
         return int(
             follow_cells(self._arrays, self._memory, self.cells, rules, self._desk, level, chosen, dropping)
         )
@@ -125,7 +127,7 @@ class BackwardSearch:
     def _estimate(self, rules: Rules, level: int, chosen: Ints, until: float) -> Ints:
         """Play the middles of cells; those that are left after some seconds of the clock are not known."""
         points = np.empty((len(chosen), len(self.loop.names)))
-        found = np.full(len(chosen), -1)
+        steps = np.full(len(chosen), -1)
         middles(self.cells, level, chosen, points)
         for first in range(0, max(len(chosen), 1), _CHUNK):
             part = slice(first, first + _CHUNK)
@@ -139,11 +141,11 @@ class BackwardSearch:
                 2 if self._statement.stays else int(self._reaches),
                 _AFTER,
                 points[part],
-                found[part],
+                steps[part],
             )
             if self._clock.spent > until:
                 break
-        return found
+        return steps
 
     @property
     def proven(self) -> float:
@@ -178,10 +180,10 @@ class BackwardSearch:
             lower = (low >= box[0][j]) | (at_ends[0] & (self.cells.low[j] >= box[0][j]))
             upper = (high <= box[1][j]) | (at_ends[1] & (self.cells.high[j] <= box[1][j]))
             kept.append(np.flatnonzero(lower & upper))
-        found = np.zeros(1, np.int64)
-        for one in kept:
-            found = (found[:, np.newaxis] * side + one).ravel()
-        return found
+        indices = np.zeros(1, np.int64)
+        for places in kept:
+            indices = (indices[:, np.newaxis] * side + places).ravel()
+        return indices
 
     def _stay(self, *, every_level: bool) -> None:
         """Find cells from which the closed loop never leaves home, at the first level that has any."""
@@ -223,9 +225,10 @@ class BackwardSearch:
             allowed = self._inside(level, self._keep)
             while True:
                 todo = allowed[self._level(level)[allowed] < 0]
-                found = self._estimate(rules, level, todo, self._clock.seconds)
-                hopeful = found >= 0
-                order = todo[hopeful][np.argsort(found[hopeful], kind="stable")]
+                steps = self._estimate(rules, level, todo, self._clock.seconds)
+                hopeful = steps >= 0
+                # The nearest first: the images of the others then lie in cells that have a time.
+                order = todo[hopeful][np.argsort(steps[hopeful], kind="stable")]
                 won = 0
                 for first in range(0, len(order), _CHUNK):
                     chosen = order[first : first + _CHUNK]
@@ -235,7 +238,7 @@ class BackwardSearch:
                     if self._clock.is_up:
                         self.finished = False
                         return
-                if won < 0.1 * len(order) or not len(order):
+                if won < _GAIN * len(order) or not len(order):
                     break
 
     def statuses(self) -> tuple[NDArray[np.int8], Floats]:
@@ -252,8 +255,7 @@ class BackwardSearch:
             level -= 1
         todo = np.flatnonzero(self._level(level) < 0)
         more = max(_SECONDS_TO_PLAY, 0.2 * self._clock.seconds)
-        found = self._estimate(rules, level, todo, self._clock.spent + more)
-        bad = todo[found == -2]
+        bad = todo[self._estimate(rules, level, todo, self._clock.spent + more) == -2]
         points = np.empty((len(bad), len(self.loop.names)))
         middles(self.cells, level, bad, points)
         n = len(self.loop.names)
@@ -268,42 +270,56 @@ class BackwardSearch:
     @property
     def proof(self) -> dict[str, Any]:
         """What a certificate holds, besides the closed loop and the statement."""
-        found: dict[str, NDArray[Any]] = {
+        arrays: dict[str, NDArray[Any]] = {
             "times": self._level(0),
             "box": np.stack([self.cells.low, self.cells.high]),
+            "turns": self.cells.turns,
+            "home": np.stack(self._home),
+            "keep": np.stack(self._keep),
         }
-        found |= {"turns": self.cells.turns, "home": np.stack(self._home), "keep": np.stack(self._keep)}
         for name, boxes in (("boxes", self._boxes), ("core", self._core)):
             pairs = [(np.full(len(chosen), level), chosen) for level, chosen in boxes]
             for i, part in enumerate(("level", "index")):
-                found[f"{name}.{part}"] = np.concatenate(
+                arrays[f"{name}.{part}"] = np.concatenate(
                     [np.empty(0, np.int64), *(pair[i] for pair in pairs)]
                 )
-        found["boxes.time"] = self._times_of(found["boxes.level"], found["boxes.index"])
-        return {"loop": self.loop, "steps": self._steps, "levels": self.levels, "arrays": found}
+        arrays["boxes.time"] = self._times_of(arrays["boxes.level"], arrays["boxes.index"])
+        return {"loop": self.loop, "steps": self._steps, "levels": self.levels, "arrays": arrays}
 
     def _times_of(self, level: Ints, index: Ints) -> Ints:
-        """Return the steps that were shown for boxes, which are in the order of the search."""
+        """Return the steps that were shown for boxes, which are in the order of the search.
+
+        A box gave its time to those of its finest cells that had none: to those in no box before it.
+        """
         n = len(self.loop.names)
-        found = np.zeros(len(index), np.int64)
+        shown = np.zeros(len(index), np.int64)
         times = self._level(0).reshape((1 << self.levels,) * n)
         done = np.zeros(times.shape, np.bool_)
-        for i, (one, flat) in enumerate(zip(level.tolist(), index.tolist(), strict=True)):
-            bits = self.levels - one
+        for i, (shift, flat) in enumerate(zip(level.tolist(), index.tolist(), strict=True)):
+            bits = self.levels - shift
             place: list[slice] = []
             for _ in range(n):
-                first = (flat & ((1 << bits) - 1)) << one
-                place.insert(0, slice(first, first + (1 << one)))
+                first = (flat & ((1 << bits) - 1)) << shift
+                place.insert(0, slice(first, first + (1 << shift)))
                 flat >>= bits
             cells = tuple(place)
-            found[i] = times[cells][~done[cells]].max(initial=0)
+            shown[i] = times[cells][~done[cells]].max(initial=0)
             done[cells] = True
-        return found
+        return shown
 
     @property
     def longest(self) -> int:
         """The most steps from any proven cell."""
         return max(0, int(self._level(0).max()))
+
+
+def starts_of(loop: ClosedLoop, statement: Statement) -> tuple[Floats, Floats]:
+    """Return the ends of the box of starts, which must have a range of every state variable."""
+    low, high = box_of(loop.names, statement.starts)
+    missing = [name for name, wide in zip(loop.names, high - low, strict=True) if not np.isfinite(wide)]
+    if missing:
+        raise SettingError(f"Give a range of starts of {', '.join(missing)}: the statement depends on it.")
+    return low, high
 
 
 def reduced(loop: ClosedLoop, statement: Statement) -> tuple[ClosedLoop, tuple[str, ...]]:

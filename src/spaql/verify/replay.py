@@ -63,12 +63,12 @@ def played_with_actions(
     state = tuple(float(x) for x in start)
     ended = False
     while True:
-        seen = np.array(observe(state[:n]), np.float32)
-        if np.isnan(seen).any():
+        observation = np.array(observe(state[:n]), np.float32)
+        if np.isnan(observation).any():
             yield state, ended, ()
             return
-        given = np.asarray(tree.act(seen[np.newaxis])[0], np.float64).ravel()
-        applied = np.array(state[n:]) if delayed else given
+        action = np.asarray(tree.act(observation[np.newaxis])[0], np.float64).ravel()
+        applied = np.array(state[n:]) if delayed else action
         if delayed and listed:
             applied = first + np.clip(np.floor(applied - first + 0.5), 0.0, len(dynamics.actions) - 1.0)
         yield state, ended, tuple(applied.tolist())
@@ -76,7 +76,7 @@ def played_with_actions(
             after, _, ended = step(state[:n], int(applied[0]) if listed else applied)
         except Exception:  # whatever a user's function raises
             return
-        state = (*after, *(given.tolist() if delayed else ()))
+        state = (*after, *(action.tolist() if delayed else ()))
 
 
 def refutes(

@@ -64,7 +64,7 @@ def verify(
     noise
         Bound of the error of each observation, at every step.
     push
-        Bound of what is added to each number of the state, at every step.
+        Bound of what is added to each state variable, at every step.
     delayed
         Whether every action comes a step late; the first one that waits may be any action.
     number
@@ -73,7 +73,7 @@ def verify(
     learned
         Prove it of the plant that a PlanTree agent has learned, not of the real one: the verdict says so.
     levels
-        How often the box of starts is halved along each number of the state, at most.
+        How often the box of starts is halved along each state variable, at most.
     progress
         Called with the share that is proven and the share of the time that is spent.
 
@@ -100,19 +100,9 @@ def verify(
     >>> verdict.proven, verdict.counterexample
     (1.0, None)
     """
-    verdict, loop = searched(
-        source,
-        env,
-        statement,
-        seconds=seconds,
-        noise=noise,
-        push=push,
-        delayed=delayed,
-        number=number,
-        learned=learned,
-        levels=levels,
-        progress=progress,
-    )
+    options: dict[str, Any] = {"noise": noise, "push": push, "delayed": delayed, "number": number}
+    options |= {"seconds": seconds, "learned": learned, "levels": levels, "progress": progress}
+    verdict, loop = searched(source, env, statement, **options)
     return guarded(verdict, loop, noise)
 
 
@@ -122,141 +112,141 @@ def searched(
     statement: Statement | None = None,
     *,
     seconds: float = 60.0,
-    noise: Sequence[float] | float = 0.0,
-    push: Sequence[float] | float = 0.0,
-    delayed: bool = False,
-    number: str | None = None,
     learned: bool = False,
     levels: int | None = None,
     progress: Progress | None = None,
+    **options: Any,
 ) -> tuple[Verdict, ClosedLoop]:
     """Return what the prover says, not yet compared with the compiled plant, and the closed loop.
 
-    The parameters are those of `verify`.
+    The parameters are those of `verify`; the options are those of `ClosedLoop.of`.
     """
     real_number("seconds", seconds, above=0)
-    options: dict[str, Any] = {"noise": noise, "push": push, "delayed": delayed, "number": number}
     loop = closed_loop(source, env, learned=learned, asked=statement, **options)
-    asked = default_statement(loop) if statement is None else statement
-    if learned and statement is None:
-        loop = closed_loop(source, env, learned=True, asked=asked, **options)
-    smaller, left_out = reduced(loop, asked)
-    report = progress or (lambda proven, spent: None)
-    common: dict[str, Any] = {
-        "plant": loop.dynamics.id.removeprefix("spaql/"),
-        "learned": loop.dynamics.text if isinstance(loop.dynamics, LearnedPlant) else "",
-        "statement": asked,
-        "names": smaller.names,
-        "left_out": left_out,
-        "turning": smaller.turning,
-        "disturbed": _disturbances(loop, noise, delayed, number),
-        "delayed": delayed,
-        "number": number,
-        "fingerprint": loop.fingerprint,
-    }
-    replay = _Replay(loop, smaller, asked, delayed)
-    if not asked.forward or asked.reaches:
-        return _by_cells(smaller, asked, Clock(seconds), report, replay, common, levels), loop
-    if not asked.lasts:
-        return _forward(smaller, asked, Clock(seconds), report, replay, common), loop
-    found = _by_cells(smaller, asked, Clock(_CELLS_FIRST * seconds), report, replay, common, levels)
-    if found.proven == 1.0 or found.counterexample is not None:
-        return found, loop
-    after = _forward(smaller, asked, Clock((1.0 - _CELLS_FIRST) * seconds), report, replay, common)
-    spent = found.seconds + after.seconds
-    return dataclasses.replace(after if after.proven == 1.0 else found, seconds=spent), loop
+    if statement is None:
+        statement = default_statement(loop)
+        if learned:  # whose termination depends on the statement
+            loop = closed_loop(source, env, learned=True, asked=statement, **options)
+    search = _Search(loop, statement, progress or (lambda proven, spent: None), **options)
+    if not statement.forward or statement.reaches:
+        return search.by_cells(seconds, levels), loop
+    if not statement.lasts:
+        return search.forward(seconds), loop
+    verdict = search.by_cells(_CELLS_FIRST * seconds, levels)
+    if verdict.proven == 1.0 or verdict.counterexample is not None:
+        return verdict, loop
+    forward = search.forward((1.0 - _CELLS_FIRST) * seconds)
+    better = forward if forward.proven == 1.0 else verdict
+    return dataclasses.replace(better, seconds=verdict.seconds + forward.seconds), loop
 
 
-def _by_cells(
-    loop: ClosedLoop,
-    asked: Statement,
-    clock: Clock,
-    report: Progress,
-    replay: _Replay,
-    common: dict[str, Any],
-    levels: int | None,
-) -> Verdict:
-    """Return what is found of each cell of the starts."""
-    search = BackwardSearch(loop, asked, levels, clock, report)
-    search.run()
-    status, failing = search.statuses()
-    seconds_spent = clock.spent
-    found = replay.first(failing)
-    if found is None and len(failing):
-        status[status == REFUTED] = UNDECIDED
-    shares = [float(np.mean(status == kind)) for kind in (PROVEN, REFUTED, UNDECIDED)]
-    times = search.cells.times[: search.cells.first[1]].reshape(status.shape)
-    return Verdict(
-        **common,
-        low=search.cells.low,
-        high=search.cells.high,
-        proven=shares[0],
-        refuted=shares[1],
-        undecided=shares[2],
-        counterexample=found,
-        longest=search.longest if asked.reaches and shares[0] > 0.0 else None,
-        seconds=seconds_spent,
-        finished=search.finished,
-        status=status,
-        times=times,
-        remarks=_remarks(common["left_out"]),
-        details={"search": search} if shares[0] > 0.0 else {},
-    )
+class _Search:
+    """The searches for an answer, and what their verdicts have in common."""
 
+    def __init__(
+        self,
+        loop: ClosedLoop,
+        statement: Statement,
+        progress: Progress,
+        *,
+        noise: Sequence[float] | float = 0.0,
+        push: Sequence[float] | float = 0.0,
+        delayed: bool = False,
+        number: str | None = None,
+    ) -> None:
+        self._loop, left_out = reduced(loop, statement)
+        self._statement = statement
+        self._progress = progress
+        self._replay = _Replay(loop, self._loop, statement, delayed)
+        self._remarks = _remarks(left_out)
+        self._common: dict[str, Any] = {
+            "plant": loop.dynamics.id.removeprefix("spaql/"),
+            "learned": loop.dynamics.text if isinstance(loop.dynamics, LearnedPlant) else "",
+            "statement": statement,
+            "names": self._loop.names,
+            "left_out": left_out,
+            "turning": self._loop.turning,
+            "disturbed": _disturbances(loop, noise, delayed, number),
+            "delayed": delayed,
+            "number": number,
+            "fingerprint": loop.fingerprint,
+        }
 
-def _forward(
-    loop: ClosedLoop,
-    asked: Statement,
-    clock: Clock,
-    report: Progress,
-    replay: _Replay,
-    common: dict[str, Any],
-) -> Verdict:
-    """Return whether all states that the starts can come to are allowed."""
-    search = ForwardSearch(loop, asked, clock, report)
-    failing, share = search.failing(asked.within or 5 * loop.dynamics.horizon)
-    found = replay.first(failing)
-    if found is None:
+    def by_cells(self, seconds: float, levels: int | None) -> Verdict:
+        """Return the verdict on each cell of the starts."""
+        clock = Clock(seconds)
+        search = BackwardSearch(self._loop, self._statement, levels, clock, self._progress)
         search.run()
-    proven = 1.0 if search.holds else 0.0
-    refuted = share if found is not None else 0.0
-    status = np.full((1,) * len(loop.names), PROVEN if search.holds else UNDECIDED, np.int8)
-    remarks = list(_remarks(common["left_out"]))
-    if search.closed:
-        where = "" if search.coordinates is None else " in coordinates of the closed loop"
-        remarks.append(
-            f"It stays in {search.cells:,} cells{where}, which it comes to from all of the starts."
+        status, failing = search.statuses()
+        seconds_spent = clock.spent
+        counterexample = self._replay.first(failing)
+        if counterexample is None and len(failing):
+            status[status == REFUTED] = UNDECIDED
+        proven, refuted, undecided = (float(np.mean(status == kind)) for kind in (PROVEN, REFUTED, UNDECIDED))
+        return Verdict(
+            **self._common,
+            low=search.cells.low,
+            high=search.cells.high,
+            proven=proven,
+            refuted=refuted,
+            undecided=undecided,
+            counterexample=counterexample,
+            longest=search.longest if self._statement.reaches and proven > 0.0 else None,
+            seconds=seconds_spent,
+            finished=search.finished,
+            status=status,
+            times=search.cells.times[: search.cells.first[1]].reshape(status.shape),
+            remarks=self._remarks,
+            details={"search": search} if proven > 0.0 else {},
         )
-    elif search.holds:
-        remarks.append(f"In these steps it comes to {search.cells:,} cells.")
-    elif found is None and search.steps:
-        remarks.append(f"Proven for the first {search.steps:,} steps only.")
-    if found is not None:
-        remarks.append("The share that is refuted is that of starts drawn at random.")
-    return Verdict(
-        **common,
-        low=search.low,
-        high=search.high,
-        proven=proven,
-        refuted=refuted,
-        undecided=1.0 - proven - refuted,
-        counterexample=found,
-        longest=None,
-        seconds=clock.spent,
-        finished=search.holds or found is not None,
-        status=status,
-        times=np.full(status.shape, -1, np.int32),
-        remarks=tuple(remarks),
-        details={"cells": search.cells, "steps": search.steps} | ({"search": search} if search.holds else {}),
-    )
+
+    def forward(self, seconds: float) -> Verdict:
+        """Return the verdict on whether all states that the starts can come to are allowed."""
+        clock = Clock(seconds)
+        search = ForwardSearch(self._loop, self._statement, clock, self._progress)
+        failing, share = search.failing(self._statement.within or 5 * self._loop.dynamics.horizon)
+        counterexample = self._replay.first(failing)
+        if counterexample is None:
+            search.run()
+        proven = 1.0 if search.holds else 0.0
+        refuted = share if counterexample is not None else 0.0
+        status = np.full((1,) * len(self._loop.names), PROVEN if search.holds else UNDECIDED, np.int8)
+        remarks = list(self._remarks)
+        if search.closed:
+            where = "" if search.coordinates is None else " in coordinates of the closed loop"
+            remarks.append(
+                f"It stays in {search.cells:,} cells{where}, which it comes to from all of the starts."
+            )
+        elif search.holds:
+            remarks.append(f"In these steps it comes to {search.cells:,} cells.")
+        elif counterexample is None and search.steps:
+            remarks.append(f"Proven for the first {search.steps:,} steps only.")
+        if counterexample is not None:
+            remarks.append("The share that is refuted is that of starts drawn at random.")
+        return Verdict(
+            **self._common,
+            low=search.low,
+            high=search.high,
+            proven=proven,
+            refuted=refuted,
+            undecided=1.0 - proven - refuted,
+            counterexample=counterexample,
+            longest=None,
+            seconds=clock.spent,
+            finished=search.holds or counterexample is not None,
+            status=status,
+            times=np.full(status.shape, -1, np.int32),
+            remarks=tuple(remarks),
+            details={"search": search} if search.holds else {},
+        )
 
 
 class _Replay:
     """Plays failing starts by the plant's own functions."""
 
-    def __init__(self, loop: ClosedLoop, smaller: ClosedLoop, asked: Statement, delayed: bool) -> None:
+    def __init__(self, loop: ClosedLoop, smaller: ClosedLoop, statement: Statement, delayed: bool) -> None:
         self._loop = loop
-        self._asked = asked
+        self._statement = statement
         self._delayed = delayed
         self._kept = [loop.names.index(name) for name in smaller.names]
         self._period = np.zeros(len(loop.names))
@@ -264,12 +254,12 @@ class _Replay:
 
     def first(self, starts: NDArray[np.float64]) -> Counterexample | None:
         """Return the first counterexample among some starts, those in the middle of the box first."""
-        loop = self._loop
-        asked = self._asked
         if not len(starts):
             return None
-        middle = np.array([sum(asked.starts.get(name, (0.0, 0.0))) / 2 for name in loop.names])
-        width = np.array([np.ptp(asked.starts.get(name, (0.0, 1.0))) for name in loop.names])
+        loop = self._loop
+        box = self._statement.starts
+        middle = np.array([sum(box.get(name, (0.0, 0.0))) / 2 for name in loop.names])
+        width = np.array([np.ptp(box.get(name, (0.0, 1.0))) for name in loop.names])
         full = np.tile(middle, (len(starts), 1))
         full[:, self._kept] = starts
         order = np.argsort(np.abs((full - middle) / width).max(axis=1), kind="stable")
@@ -277,18 +267,18 @@ class _Replay:
             space = loop.tree.action_space
             full[:, -1] = np.clip(np.floor(full[:, -1] + 0.5), space.start, space.start + space.n - 1)
         for start in full[order[:_REPLAYED]]:
-            found = refutes(
+            counterexample = refutes(
                 loop.dynamics,
                 loop.player,
-                asked,
+                self._statement,
                 loop.names,
                 start,
                 self._period.tolist(),
                 steps=5 * loop.dynamics.horizon,
                 delayed=self._delayed,
             )
-            if found is not None:
-                return found
+            if counterexample is not None:
+                return counterexample
         return None
 
 
@@ -312,8 +302,8 @@ def closed_loop(
     options
         Of `ClosedLoop.of`.
     """
-    given = opened(source)
-    policy = policy_of(given)
+    owner = opened(source)
+    policy = policy_of(owner)
     tree = controller_of(policy, minimise=policy.draws)
     if tree.remembers or tree.features:
         has = "memory" if tree.remembers else "features"
@@ -324,13 +314,13 @@ def closed_loop(
             f"{has}, trained for the same plant, can be proven."
         )
     if learned:
-        return ClosedLoop.of(_learned_plant(given, env, asked), tree, **options)
-    return ClosedLoop.of(_equations(given, env), tree, **options)
+        return ClosedLoop.of(_learned_plant(owner, env, asked), tree, **options)
+    return ClosedLoop.of(_equations(owner, env), tree, **options)
 
 
-def _equations(given: Any, env: EnvironmentLike | None) -> Dynamics:
+def _equations(owner: Any, env: EnvironmentLike | None) -> Dynamics:
     if env is None:
-        problem = getattr(given, "problem", None)
+        problem = getattr(owner, "problem", None)
         if not isinstance(problem, Problem):
             raise SettingError("A controller alone has no plant: give it as env, a Dynamics or its id.")
     elif isinstance(env, Dynamics):
@@ -342,7 +332,7 @@ def _equations(given: Any, env: EnvironmentLike | None) -> Dynamics:
         also = (
             " Or prove it about the plant that was learned, which is not the real one: --learned, in Python "
             "learned=True."
-            if env is None and _has_model(given)
+            if env is None and _has_model(owner)
             else ""
         )
         raise SettingError(
@@ -353,23 +343,23 @@ def _equations(given: Any, env: EnvironmentLike | None) -> Dynamics:
     return problem.dynamics
 
 
-def _has_model(given: Any) -> bool:
-    return isinstance(getattr(type(given), "model", None), property)
+def _has_model(owner: Any) -> bool:
+    return isinstance(getattr(type(owner), "model", None), property)
 
 
-def _learned_plant(given: Any, env: EnvironmentLike | None, asked: Statement | None) -> LearnedPlant:
+def _learned_plant(owner: Any, env: EnvironmentLike | None, statement: Statement | None) -> LearnedPlant:
     if env is not None:
         raise SettingError("A learned plant is that of the agent itself: leave out env, or learned.")
-    if not _has_model(given):
+    if not _has_model(owner):
         raise SettingError(
             "There is no learned plant: PlanTree and `spaql fit` learn one. "
             "Equations of a plant are given as spaql.Dynamics (`spaql new` writes an example)."
         )
-    model = given.model
+    model = owner.model
     if not isinstance(model, PlantModel):
-        raise SettingError(f"The model of {type(given).__name__} is not a learned plant.")
-    reference = given.problem.reference
-    certain = asked is not None and asked.termination == "goal"
+        raise SettingError(f"The model of {type(owner).__name__} is not a learned plant.")
+    reference = owner.problem.reference
+    certain = statement is not None and statement.termination == "goal"
     return LearnedPlant(model, reference=reference, certain=certain)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -17,7 +17,7 @@ from spaql.kernels.verify.points import play
 from spaql.verify.closed_loop import ClosedLoop, tree_arrays
 
 Box = Mapping[str, tuple[float, float]]
-"""Ranges of numbers of the state, by name; numbers that are not named are free."""
+"""Ranges of state variables, by name; those that are not named are free."""
 
 UP_TO_TURNS = " (up to whole turns)"
 """Said of the ranges of angles that are known up to whole turns only."""
@@ -34,7 +34,7 @@ class Statement:
     Parameters
     ----------
     starts
-        The states that it is about. Every number of the state that matters has a range.
+        The states that it is about. Every state variable that matters has a range.
     target
         States to come to within some steps.
     stays
@@ -167,17 +167,8 @@ def default_statement(loop: ClosedLoop) -> Statement:
         return known
     starts = _ranges(loop)
     within = _ENOUGH * plant.horizon
-    if known is not None:  # with the numbers of an action that waits
-        starts = {**starts, **known.starts}
-        return Statement(
-            starts=starts,
-            target=known.target,
-            stays=known.stays,
-            termination=known.termination,
-            within=known.within,
-            allowed=known.allowed,
-            forward=known.forward,
-        )
+    if known is not None:  # with the components of an action that waits
+        return replace(known, starts={**starts, **known.starts})
     if loop.step.arrays.flags.any():
         return Statement(starts=starts, allowed=starts)
     return Statement(starts=starts, target=_target(loop), stays=True, within=within)
@@ -186,13 +177,13 @@ def default_statement(loop: ClosedLoop) -> Statement:
 def _target(loop: ClosedLoop) -> dict[str, tuple[float, float]]:
     """Return the states around the reference, or where episodes end."""
     plant = loop.dynamics
-    found = {}
+    target = {}
     if plant.reference is not None:
         for (name, (low, high)), at in zip(plant.observations.items(), plant.reference, strict=True):
             if name in loop.names and math.isfinite(high - low):
-                found[name] = (at - 0.1 * (high - low), at + 0.1 * (high - low))
-    if found:
-        return found
+                target[name] = (at - 0.1 * (high - low), at + 0.1 * (high - low))
+    if target:
+        return target
     last = _played(loop)[:, -max(2, plant.horizon // 4) :]
     low = last.min(axis=(0, 1))
     high = last.max(axis=(0, 1))
@@ -204,11 +195,11 @@ def _target(loop: ClosedLoop) -> dict[str, tuple[float, float]]:
 
 
 def _ranges(loop: ClosedLoop) -> dict[str, tuple[float, float]]:
-    """Return a range of each number of the state: of its observation, of its action, or as played."""
+    """Return a range of each state variable: of its observation, of its action, or as played."""
     plant = loop.dynamics
     known = dict(plant.observations) | loop.waiting_ranges()
     period = loop.arrays.period
-    found: dict[str, tuple[float, float]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
     played = None
     for j, name in enumerate(loop.names):
         low, high = (float(end) for end in known.get(name, (-math.inf, math.inf)))
@@ -222,8 +213,8 @@ def _ranges(loop: ClosedLoop) -> dict[str, tuple[float, float]]:
             pad = 0.25 * (high - low) + 1e-3 * (1.0 + abs(low))
             low = low - pad
             high = high + pad
-        found[name] = (low, high)
-    return found
+        ranges[name] = (low, high)
+    return ranges
 
 
 def _played(loop: ClosedLoop) -> NDArray[np.float64]:

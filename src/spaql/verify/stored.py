@@ -37,24 +37,26 @@ _FOREVER = 10**9
 def save_verdict(verdict: Verdict, path: str | os.PathLike[str]) -> None:
     """Write a verdict to a file, with cells that are coarse enough for a map."""
     coarse = verdict.coarser(_CELLS)
-    asked = verdict.statement
-    found = verdict.counterexample
-    boxes = {name: getattr(asked, name) for name in _BOXES}
+    statement = verdict.statement
+    counterexample = verdict.counterexample
+    boxes = {name: getattr(statement, name) for name in _BOXES}
     data: dict[str, Any] = {
         "kind": KIND,
         **{name: getattr(verdict, name) for name in _TEXTS},
         "boxes": {name: None if box is None else list(box) for name, box in boxes.items()},
-        "stays": asked.stays,
-        "termination": asked.termination,
-        "within": asked.within,
-        "forward": asked.forward,
+        "stays": statement.stays,
+        "termination": statement.termination,
+        "within": statement.within,
+        "forward": statement.forward,
         **{name: list(getattr(verdict, name)) for name in ("names", "left_out", "turning", "remarks")},
         **{name: getattr(verdict, name) for name in (*_SHARES, "seconds")},
         "finished": verdict.finished,
         "delayed": verdict.delayed,
         "number": verdict.number,
         "longest": verdict.longest,
-        "counterexample": None if found is None else {"step": found.step, "why": found.why},
+        "counterexample": None
+        if counterexample is None
+        else {"step": counterexample.step, "why": counterexample.why},
     }
     arrays: dict[str, NDArray[Any]] = {
         f"box.{name}": np.array(list(box.values()), np.float64).reshape(-1, 2)
@@ -62,8 +64,11 @@ def save_verdict(verdict: Verdict, path: str | os.PathLike[str]) -> None:
         if box is not None
     }
     arrays |= {name: getattr(coarse, name) for name in ("low", "high", "status", "times")}
-    if found is not None:
-        arrays |= {"start": np.array(found.start, np.float64), "state": np.array(found.state, np.float64)}
+    if counterexample is not None:
+        arrays |= {
+            "start": np.array(counterexample.start, np.float64),
+            "state": np.array(counterexample.state, np.float64),
+        }
     archive.save(path, data, arrays)
 
 
@@ -105,10 +110,10 @@ def load_verdict(path: str | os.PathLike[str]) -> Verdict:
         )
 
 
-def _strings(given: Any) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise ArchiveError(f"{given!r} in the file must be a list of names.")
-    return tuple(given)
+def _strings(names: Any) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ArchiveError(f"{names!r} in the file must be a list of names.")
+    return tuple(names)
 
 
 def _statement(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Statement:
@@ -119,7 +124,7 @@ def _statement(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> S
             boxes[name] = None
             continue
         ends = typed(arrays[f"box.{name}"], np.float64).reshape(len(named), 2).tolist()
-        boxes[name] = {one: (low, high) for one, (low, high) in zip(_strings(named), ends, strict=True)}
+        boxes[name] = {key: (low, high) for key, (low, high) in zip(_strings(named), ends, strict=True)}
     termination = data["termination"]
     if termination not in ("goal", "failure", "ignored"):
         raise ArchiveError(f"The termination of the statement is {termination!r}.")

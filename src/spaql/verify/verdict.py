@@ -29,7 +29,7 @@ class Verdict:
     plant: str
     statement: Statement
     names: tuple[str, ...]
-    """Of the numbers of the state that matter."""
+    """Of the state variables that matter."""
     left_out: tuple[str, ...]
     """Numbers of the state that nothing in the statement depends on."""
     low: NDArray[np.float64]
@@ -81,16 +81,16 @@ class Verdict:
             f"Undecided: {percent(self.undecided)}. {duration(self.seconds)} of processor time.",
         ]
         if self.counterexample is not None:
-            found = self.counterexample
-            start = ", ".join(f"{x:.6g}" for x in found.start)
-            lines.append(f"Counterexample: from the state {start}, {found.why} (step {found.step:,}).")
+            start = ", ".join(f"{x:.6g}" for x in self.counterexample.start)
+            why = f"{self.counterexample.why} (step {self.counterexample.step:,})"
+            lines.append(f"Counterexample: from the state {start}, {why}.")
         return "\n".join([*lines, *self.remarks])
 
     def __str__(self) -> str:
         return self.text
 
     def coarser(self, most: int) -> Verdict:
-        """Return the verdict with at most so many cells, each with the worst of those it stands for.
+        """Return the verdict with at most `most` cells, each with the worst of those it stands for.
 
         The shares stay those of the fine cells.
         """

@@ -48,6 +48,25 @@ class _Cells(NamedTuple):
 
 
 @njit
+def _begin(balls: Balls, root: int, cells: _Cells, opened: Found) -> int:
+    """Begin with one cell, the state space, and the root as its ball; returns the split balls."""
+    cells.first_child[0] = -1
+    cells.best_q[0] = -np.inf
+    cells.best_place[0] = 0
+    cells.first_open[0] = 0
+    for j in range(cells.place.shape[1]):
+        cells.place[0, j] = 0
+    for j in range(cells.low.shape[1]):
+        cells.low[0, j] = 0
+        cells.size[0, j] = balls.action_sizes[j]
+        opened.low[0, j] = 0
+        opened.size[0, j] = balls.action_sizes[j]
+    opened.ball[0] = root
+    cells.n_open[0] = 1 if balls.first_child[root] >= 0 else 0
+    return int(cells.n_open[0])
+
+
+@njit
 def _lay_over(balls: Balls, root: int, cells: _Cells, opened: Found) -> int:
     """Overlay the trees of a root's actions, breadth first; returns the number of cells.
 
@@ -61,19 +80,7 @@ def _lay_over(balls: Balls, root: int, cells: _Cells, opened: Found) -> int:
     size = cells.size
     state_dims = place.shape[1]
     dims = low.shape[1]
-    first_child[0] = -1
-    cells.best_q[0] = -np.inf
-    cells.best_place[0] = 0
-    cells.first_open[0] = 0
-    for j in range(state_dims):
-        place[0, j] = 0
-    for j in range(dims):
-        low[0, j] = 0
-        size[0, j] = balls.action_sizes[j]
-        opened.low[0, j] = 0
-        opened.size[0, j] = balls.action_sizes[j]
-    opened.ball[0] = root
-    end = cells.n_open[0] = 1 if balls.first_child[root] >= 0 else 0
+    end = _begin(balls, root, cells, opened)
     n_cells = 1
     cell = 0
     while cell < n_cells:

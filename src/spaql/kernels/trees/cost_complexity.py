@@ -29,10 +29,10 @@ def weigh_boxes(place: Ints, label: Ints, weight: Floats, shape: Ints, labels: i
         for j in range(dims):
             if length[j] > 1:  # the first place plus the others
                 rest = index - (first_of_length(shape[j], length[j]) + begin[j]) * strides[j]
-                one = rest + begin[j] * strides[j]
+                first = rest + begin[j] * strides[j]
                 others = rest + (first_of_length(shape[j], length[j] - 1) + begin[j] + 1) * strides[j]
                 for k in range(labels):
-                    weights[index, k] = weights[one, k] + weights[others, k]
+                    weights[index, k] = weights[first, k] + weights[others, k]
                 break
         next_box(begin, length, shape)
     return weights

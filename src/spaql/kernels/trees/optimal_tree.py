@@ -100,10 +100,10 @@ def fewest_leaves(low: Ints, high: Ints, label: Ints, shape: Ints) -> Ints:
             j = longer
             places = shape[longer]
             rest = index - (first_of_length(places, length[j]) + begin[j]) * strides[j]
-            one = table[rest + begin[j] * strides[j]]
+            first = table[rest + begin[j] * strides[j]]
             others = table[rest + (first_of_length(places, length[j] - 1) + begin[j] + 1) * strides[j]]
-            if one < 0 and others < 0 and (one == others or _ANY in (one, others)):
-                table[index] = min(one, others)
+            if first < 0 and others < 0 and (first == others or _ANY in (first, others)):
+                table[index] = min(first, others)
             else:
                 best = 1 << 62
                 for j in range(dims):
@@ -184,7 +184,7 @@ def _best_cuts(
     n = members.shape[0]
     dims = low.shape[1]
     labels = counts.shape[2]
-    found = 0
+    kept = 0
     for j in range(dims):
         first = region[0, j]
         places = region[1, j] - region[0, j]
@@ -221,7 +221,7 @@ def _best_cuts(
                 continue
             score = (n_left if labels_left > 1 else 1) + (n_right if labels_right > 1 else 1)
             score = score * (2 * n + 1) + max(n_left, n_right)  # ties: the most balanced
-            rank = min(found, best.shape[0])
+            rank = min(kept, best.shape[0])
             while rank > 0 and best[rank - 1, 2] > score:
                 if rank < best.shape[0]:
                     for k in range(3):
@@ -231,8 +231,8 @@ def _best_cuts(
                 best[rank, 0] = j
                 best[rank, 1] = first + place
                 best[rank, 2] = score
-                found = min(found + 1, best.shape[0])
-    return found
+                kept = min(kept + 1, best.shape[0])
+    return kept
 
 
 @njit
@@ -283,10 +283,10 @@ def best_cut(low: Ints, high: Ints, label: Ints, region: Ints, tries: int) -> tu
     longest = max(2, (region[1] - region[0]).max() + 1)
     counts = np.zeros((3, longest, label.max() + 1), np.int64)
     best = np.zeros((tries, 3), np.int64)
-    found = _best_cuts(low, high, label, members, region, counts, best)
+    n_cuts = _best_cuts(low, high, label, members, region, counts, best)
     chosen = 0
     fewest = 1 << 62
-    for i in range(found):
+    for i in range(n_cuts):
         j = best[i, 0]
         place = best[i, 1]
         lower = region.copy()

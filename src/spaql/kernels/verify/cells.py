@@ -12,9 +12,14 @@ from spaql.kernels.jit import njit_in_place
 from spaql.kernels.verify.codes import Floats, Ints
 from spaql.kernels.verify.forms import HIGH, LOW
 
+OVERLAP = 1e-9
+"""Share of a cell by which it is widened, so that rounded ends leave no gap between neighbours."""
+TOUCHING = 1e-7
+"""Share of a cell within which a box touches the next one: more than the overlap and all rounding."""
+
 
 class Cells(NamedTuple):
-    """2**levels cells along each number of the state; one of level l spans 2**l of the finest."""
+    """2**levels cells along each state variable; one of level l spans 2**l of the finest."""
 
     low: Floats
     high: Floats
@@ -44,8 +49,8 @@ def cell_box(cells: Cells, level: int, index: int, low: Floats, high: Floats) ->
         i = index & (side - 1)
         index >>= bits
         size = (cells.high[j] - cells.low[j]) / side
-        low[j] = cells.low[j] + i * size - 1e-9 * size
-        high[j] = cells.low[j] + (i + 1) * size + 1e-9 * size
+        low[j] = cells.low[j] + i * size - OVERLAP * size
+        high[j] = cells.low[j] + (i + 1) * size + OVERLAP * size
         if i == 0 and not cells.turns[j]:
             low[j] = cells.low[j]
         if i == side - 1 and not cells.turns[j]:
@@ -58,8 +63,8 @@ def finest_range(cells: Cells, low: Floats, high: Floats, at: Ints) -> bool:
     side = 1 << cells.levels
     for j in range(low.shape[0]):
         size = (cells.high[j] - cells.low[j]) / side
-        a = (low[j] - cells.low[j]) / size - 1e-7
-        b = (high[j] - cells.low[j]) / size + 1e-7
+        a = (low[j] - cells.low[j]) / size - TOUCHING
+        b = (high[j] - cells.low[j]) / size + TOUCHING
         if not (a > -1e9 and b < 1e9 and a <= b):
             return False
         at[0, j] = int(np.floor(a))
@@ -96,19 +101,23 @@ def worst_time(cells: Cells, low: Floats, high: Floats, at: Ints, stack: Ints) -
         at[2, j] = at[0, j] >> level
     worst = 0
     while True:
-        found = _worst_under(cells, level, at, stack)
-        if found < 0:
+        time = _worst_under(cells, level, at, stack)
+        if time < 0:
             return -1
-        worst = max(worst, found)
-        j = n - 1
-        while j >= 0:
-            at[2, j] += 1
-            if at[2, j] <= at[1, j] >> level:
-                break
-            at[2, j] = at[0, j] >> level
-            j -= 1
-        if j < 0:
+        worst = max(worst, time)
+        if not go_on(at, level):
             return worst
+
+
+@njit_in_place
+def go_on(at: Ints, level: int) -> bool:
+    """Go on from cell at[2] to the next in the range at[0] to at[1], of a level; False after the last one."""
+    for j in range(at.shape[1] - 1, -1, -1):
+        at[2, j] += 1
+        if at[2, j] <= at[1, j] >> level:
+            return True
+        at[2, j] = at[0, j] >> level
+    return False
 
 
 @njit_in_place
@@ -130,9 +139,9 @@ def _worst_under(cells: Cells, level: int, at: Ints, stack: Ints) -> int:
             i = stack[top, 1 + j]
             index = (index << (cells.levels - here)) | (i & mask)
             inside = inside and (i << here) >= at[0, j] and ((i + 1) << here) - 1 <= at[1, j]
-        found = cells.times[cells.first[here] + index]
-        if found >= 0:
-            worst = max(worst, found)
+        time = cells.times[cells.first[here] + index]
+        if time >= 0:
+            worst = max(worst, time)
             continue
         if inside or here == 0 or top + (1 << n) > stack.shape[0]:
             return -1
@@ -204,11 +213,11 @@ def refresh(cells: Cells, level: int, index: int) -> None:
             place |= (((base & mask) << 1) | ((child >> j) & 1)) << shift
             base >>= bits
             shift += bits + 1
-        found = cells.times[cells.first[level - 1] + place]
-        if found < 0:
+        time = cells.times[cells.first[level - 1] + place]
+        if time < 0:
             worst = -1
             break
-        worst = max(worst, found)
+        worst = max(worst, time)
     cells.times[cells.first[level] + index] = worst
 
 

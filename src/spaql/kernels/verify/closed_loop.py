@@ -38,7 +38,8 @@ from spaql.kernels.verify.sets import WORK, apply_cuts, cut, cut_to_path, find_p
 PARTS = 64
 """Most parts that a set is cut into in one step."""
 PERIOD_SLACK = 1e-12
-"""Error of an angle that is brought back by whole turns, up to some hundred of them."""
+"""More than the error of an angle that is brought back by whole turns, up to some hundred: that of the
+product, 2 pi * 300 * EPS = 4e-13, and of the period itself, 300 * 2.4e-16."""
 
 
 class LoopArrays(NamedTuple):
@@ -48,13 +49,13 @@ class LoopArrays(NamedTuple):
     observe: TapeArrays
     tree: TreeArrays
     same: Ints
-    """The number of the state that each observation is; -1 if it is none."""
+    """The state variable that each observation is; -1 if it is none."""
     period: Floats
-    """Of each number of the state; 0 if it has none."""
+    """Of each state variable; 0 if it has none."""
     noise: Floats
     """Bound of the error of each observation."""
     push: Floats
-    """Bound of what is added to each number of the state at every step."""
+    """Bound of what is added to each state variable at every step."""
     rebox: float
     """A form is replaced by its interval where the interval is narrower by this factor."""
 
@@ -70,29 +71,41 @@ class Memory(NamedTuple):
     leaves: Ints
     sides: Floats
     parts: Floats
-    """Parts × numbers of the state × row."""
+    """Parts × state variables × row."""
     terminated: NDArray[np.bool_]
     """Of each part."""
+
+
+@njit_in_place
+def put_range(m: Floats, z: int, j: int, low: float, high: float) -> None:
+    """Set row z to a range, with the symbol of state variable j."""
+    for k in range(m.shape[1]):
+        m[z, k] = 0.0
+    m[z, C] = 0.5 * (low + high)
+    m[z, A + j] = up(max(up(high - m[z, C]), up(m[z, C] - low)))
+    m[z, LOW] = low
+    m[z, HIGH] = high
 
 
 @njit_in_place
 def put_box(m: Floats, first: int, low: Floats, high: Floats) -> None:
     """Set rows to a box, with a symbol for each number."""
     for j in range(low.shape[0]):
-        z = first + j
-        for k in range(m.shape[1]):
-            m[z, k] = 0.0
-        m[z, C] = 0.5 * (low[j] + high[j])
-        m[z, A + j] = up(max(up(high[j] - m[z, C]), up(m[z, C] - low[j])))
-        m[z, LOW] = low[j]
-        m[z, HIGH] = high[j]
+        put_range(m, first + j, j, low[j], high[j])
 
 
 @njit_in_place
 def look(
-    tape: TapeArrays, sums: Floats, noise: Floats, mem: Memory, state: int, seen: int, rows: int, work: int
+    tape: TapeArrays,
+    sums: Floats,
+    noise: Floats,
+    mem: Memory,
+    state: int,
+    observed: int,
+    rows: int,
+    work: int,
 ) -> bool:
-    """Write the numbers that the tree compares, from row `seen` on; returns False if nothing is known."""
+    """Write the numbers that the tree compares, from row `observed` on; returns False if nothing is known."""
     m = mem.m
     run_set(tape, m, rows, state, work)
     count = find_paths(tape, m, rows, mem.ends, mem.stack)
@@ -103,34 +116,36 @@ def look(
         for c in range(count):
             row = rows + tape.outputs[tape.branch[mem.ends[c], 5], j]
             if c == 0:
-                copy_row(m, seen + j, row)
+                copy_row(m, observed + j, row)
             else:
-                put_hull(m, seen + j, row)
-        put_single(m, seen + j, seen + j)
+                put_hull(m, observed + j, row)
+        put_single(m, observed + j, observed + j)
         if noise[j] > 0.0:
-            m[seen + j, R] += noise[j]
-            settle(m, seen + j, m[seen + j, LOW] - noise[j], m[seen + j, HIGH] + noise[j])
-        if not is_bounded(m, seen + j):
+            m[observed + j, R] += noise[j]
+            settle(m, observed + j, m[observed + j, LOW] - noise[j], m[observed + j, HIGH] + noise[j])
+        if not is_bounded(m, observed + j):
             return False
     for i in range(sums.shape[0]):
-        put_weighted(m, seen + n + i, 0.0, sums, i, seen, work)
-        if not is_bounded(m, seen + n + i):
+        put_weighted(m, observed + n + i, 0.0, sums, i, observed, work)
+        if not is_bounded(m, observed + n + i):
             return False
     return True
 
 
 @njit_in_place
-def put_weighted(m: Floats, z: int, offset: float, weights: Floats, row: int, seen: int, work: int) -> None:
+def put_weighted(
+    m: Floats, z: int, offset: float, weights: Floats, row: int, observed: int, work: int
+) -> None:
     """Set row z to an offset plus the weighted sum of the observations."""
     put_const(m, z, offset)
     for k in range(weights.shape[1]):
         if weights[row, k] != 0.0:
-            put_affine(m, work, seen + k, weights[row, k], 0.0, 0.0, -math.inf, math.inf)
+            put_affine(m, work, observed + k, weights[row, k], 0.0, 0.0, -math.inf, math.inf)
             put_sum(m, z, z, work, 1.0)
 
 
 @njit_in_place
-def find_leaves(tree: TreeArrays, mem: Memory, seen: int) -> int:
+def find_leaves(tree: TreeArrays, mem: Memory, observed: int) -> int:
     """Write the leaves that observations may come to, with the bounds on their way; -1 without room."""
     m = mem.m
     bounds = mem.bounds
@@ -160,13 +175,14 @@ def find_leaves(tree: TreeArrays, mem: Memory, seen: int) -> int:
         threshold = tree.threshold[node]
         low = bounds[top, j, 0]
         high = bounds[top, j, 1]
-        lower = not m[seen + j, LOW] >= threshold and low < threshold
-        upper = not m[seen + j, HIGH] < threshold and high > threshold
+        lower = not m[observed + j, LOW] >= threshold and low < threshold
+        upper = not m[observed + j, HIGH] < threshold and high > threshold
         if upper:
             stack[top] = tree.right[node]
             if lower:
                 for i in range(n):
-                    bounds[top + 1, i, 0], bounds[top + 1, i, 1] = bounds[top, i, 0], bounds[top, i, 1]
+                    bounds[top + 1, i, 0] = bounds[top, i, 0]
+                    bounds[top + 1, i, 1] = bounds[top, i, 1]
             bounds[top, j, 0] = max(low, threshold)
             top += 1
         if lower:
@@ -186,7 +202,7 @@ def cut_to_leaf(
     leaf: int,
     state: int,
     n: int,
-    seen: int,
+    observed: int,
     work: int,
 ) -> bool:
     """Keep of the states what may lead to a leaf; returns whether anything does."""
@@ -197,11 +213,12 @@ def cut_to_leaf(
             if not math.isfinite(bound):
                 continue
             sign = -1.0 if side == 0 else 1.0  # bound <= seen, or seen <= bound
-            put_affine(m, work, seen + i, sign, -sign * bound, 0.0, -math.inf, math.inf)
+            put_affine(m, work, observed + i, sign, -sign * bound, 0.0, -math.inf, math.inf)
             if not cut(m, work, e):
                 return False
             j = same[i] if i < same.shape[0] else -1
             if j >= 0:
+                # Noise, and more than twice SINGLE_EPS of the observation for single precision.
                 slack = noise[i] + 3e-7 * (abs(bound) + noise[i]) + 1e-40
                 if side == 0:
                     m[state + j, LOW] = max(m[state + j, LOW], bound - slack)
@@ -222,19 +239,11 @@ def rebox(m: Floats, state: int, n: int, factor: float) -> None:
     if not narrow:
         return
     for j in range(n):
-        z = state + j
-        low = m[z, LOW]
-        high = m[z, HIGH]
-        for k in range(m.shape[1]):
-            m[z, k] = 0.0
-        m[z, C] = 0.5 * (low + high)
-        m[z, A + j] = up(max(up(high - m[z, C]), up(m[z, C] - low)))
-        m[z, LOW] = low
-        m[z, HIGH] = high
+        put_range(m, state + j, j, m[state + j, LOW], m[state + j, HIGH])
 
 
 @njit_in_place
-def put_law(tree: TreeArrays, m: Floats, law: int, seen: int, action: int, work: int) -> bool:
+def put_law(tree: TreeArrays, m: Floats, law: int, observed: int, action: int, work: int) -> bool:
     """Write the action of a law, from row `action` on; of discrete actions the scores.
 
     Returns False if they may not be numbers.
@@ -242,7 +251,7 @@ def put_law(tree: TreeArrays, m: Floats, law: int, seen: int, action: int, work:
     for i in range(tree.offset.shape[1]):
         if tree.offset[law, i] == -math.inf:
             continue
-        put_weighted(m, action + i, tree.offset[law, i], tree.gain[law], i, seen, work)
+        put_weighted(m, action + i, tree.offset[law, i], tree.gain[law], i, observed, work)
         if not is_bounded(m, action + i):
             return False
         if not tree.discrete:
@@ -273,7 +282,7 @@ def cut_to_choice(
 
 @njit_in_place
 def put_next(m: Floats, z: int, n: int, period: float, wide: float) -> None:
-    """Turn an output of the plant into a number of the next state: disturbed, and with one error."""
+    """Turn an output of the plant into a variable of the next state: disturbed, and with one error."""
     if period > 0.0:
         turns = np.floor(m[z, C] / period + 0.5) if math.isfinite(m[z, C]) else 0.0
         shift = turns * period
@@ -282,6 +291,8 @@ def put_next(m: Floats, z: int, n: int, period: float, wide: float) -> None:
         m[z, HIGH] -= shift
         # The true period is no float, and a plant that counts turns rounds larger numbers.
         wide += PERIOD_SLACK
+    # The symbols of this step's errors, and what disturbs the next state, become one error. The factors below
+    # are more than the rounding of these sums.
     rest = m[z, R] + wide
     for k in range(A + n, A + 2 * n):
         rest += abs(m[z, k])
@@ -349,8 +360,8 @@ def advance(loop: LoopArrays, mem: Memory, here: Floats, source: int) -> int:
     inputs = leaf_state + n  # the state, and the action after it
     after = inputs + n + wide
     laws = after + n
-    seen = laws + tree.offset.shape[1]
-    rows = seen + mem.sides.shape[1]
+    observed = laws + tree.offset.shape[1]
+    rows = observed + mem.sides.shape[1]
     for j in range(n):
         for k in range(A + n):
             m[kept + j, k] = here[source, j, k]
@@ -361,24 +372,24 @@ def advance(loop: LoopArrays, mem: Memory, here: Floats, source: int) -> int:
         if not math.isfinite(m[kept + j, A + n + j]):
             return -1
         copy_row(m, inputs + j, kept + j)
-    if not look(loop.observe, tree.sums, loop.noise, mem, inputs, seen, rows, 0):
+    if not look(loop.observe, tree.sums, loop.noise, mem, inputs, observed, rows, 0):
         return -1
-    leaves = find_leaves(tree, mem, seen)
+    leaves = find_leaves(tree, mem, observed)
     parts = 0
     for c in range(leaves):
         if leaves > 1:
             if c > 0:
                 for j in range(n):
                     copy_row(m, inputs + j, kept + j)
-                if not look(loop.observe, tree.sums, loop.noise, mem, inputs, seen, rows, 0):
+                if not look(loop.observe, tree.sums, loop.noise, mem, inputs, observed, rows, 0):
                     return -1
-            if not cut_to_leaf(loop.same, loop.noise, m, mem.e, mem.sides, c, inputs, n, seen, 0):
+            if not cut_to_leaf(loop.same, loop.noise, m, mem.e, mem.sides, c, inputs, n, observed, 0):
                 continue
             rebox(m, inputs, n, loop.rebox)
-            if not look(loop.observe, tree.sums, loop.noise, mem, inputs, seen, rows, 0):
+            if not look(loop.observe, tree.sums, loop.noise, mem, inputs, observed, rows, 0):
                 return -1
         law = mem.leaves[c]
-        if not put_law(tree, m, law, seen, laws, 0):
+        if not put_law(tree, m, law, observed, laws, 0):
             return -1
         if tree.discrete:
             for j in range(n):

@@ -7,16 +7,21 @@ from typing import NamedTuple
 import numpy as np
 
 from spaql.kernels.jit import njit_in_place
-from spaql.kernels.verify.cells import is_inside, part_bounds
+from spaql.kernels.verify.cells import TOUCHING, go_on, is_inside, part_bounds
 from spaql.kernels.verify.closed_loop import LoopArrays, Memory, advance, put_box
 from spaql.kernels.verify.codes import Floats, Ints
 from spaql.kernels.verify.forms import A, C, R
-from spaql.kernels.verify.search import Desk, Rules
+from spaql.kernels.verify.search import Desk, Rules, add_waiting
 
 OPEN = 0
 CLOSED = 1
 LEFT = 2
 FULL = 3
+"""Whether cells are left to follow, none are, a set leaves what is allowed, or there is no more room."""
+OVERLAP = 1e-6
+"""Share of a cell by which it is widened where it is followed or touched: more than rounding."""
+MOST_MARKED = 100_000
+"""Cells that a set may touch."""
 
 
 class Reached(NamedTuple):
@@ -25,7 +30,7 @@ class Reached(NamedTuple):
     low: Floats
     size: Floats
     sides: Ints
-    """Cells along each number of the state."""
+    """Cells along each state variable."""
     table: Ints
     """Numbers of cells, -1 where free; its length is a power of 2."""
     queue: Ints
@@ -50,8 +55,8 @@ def touches(reached: Reached, parts: Floats, part: int, at: Ints, e: Floats) -> 
         e[1, k] = 1.0
     for j in range(n):
         size = reached.size[j]
-        low = reached.low[j] + (at[2, j] - 1e-6) * size - parts[part, j, C] - parts[part, j, R]
-        high = reached.low[j] + (at[2, j] + 1 + 1e-6) * size - parts[part, j, C] + parts[part, j, R]
+        low = reached.low[j] + (at[2, j] - OVERLAP) * size - parts[part, j, C] - parts[part, j, R]
+        high = reached.low[j] + (at[2, j] + 1 + OVERLAP) * size - parts[part, j, C] + parts[part, j, R]
         least = 0.0
         most = 0.0
         for k in range(n):
@@ -68,7 +73,8 @@ def touches(reached: Reached, parts: Floats, part: int, at: Ints, e: Floats) -> 
             own_most = max(slope * e[0, k], slope * e[1, k])
             a = (low - (most - own_most)) / slope
             b = (high - (least - own_least)) / slope
-            e[0, k], e[1, k] = max(e[0, k], min(a, b)), min(e[1, k], max(a, b))
+            e[0, k] = max(e[0, k], min(a, b))
+            e[1, k] = min(e[1, k], max(a, b))
             if e[0, k] > e[1, k]:
                 return False
             least += min(slope * e[0, k], slope * e[1, k]) - own_least
@@ -82,22 +88,22 @@ def mark(reached: Reached, parts: Floats, part: int, low: Floats, high: Floats, 
     n = low.shape[0]
     total = 1
     for j in range(n):
-        a = (low[j] - reached.low[j]) / reached.size[j] - 1e-7
-        b = (high[j] - reached.low[j]) / reached.size[j] + 1e-7
+        a = (low[j] - reached.low[j]) / reached.size[j] - TOUCHING
+        b = (high[j] - reached.low[j]) / reached.size[j] + TOUCHING
         if not (a >= 0.0 and b < reached.sides[j] and a <= b):
             return LEFT
         at[0, j] = int(np.floor(a))
         at[1, j] = int(np.floor(b))
         at[2, j] = at[0, j]
         total *= at[1, j] - at[0, j] + 1
-        if total > 100000:
+        if total > MOST_MARKED:
             return LEFT
     mask = reached.table.shape[0] - 1
     while True:
         flat = 0
         for j in range(n):
             flat = flat * reached.sides[j] + at[2, j]
-        spot = (flat * 0x9E3779B97F4A7C1 >> 20) & mask
+        spot = (flat * 0x9E3779B97F4A7C1 >> 20) & mask  # Fibonacci hashing
         while reached.table[spot] >= 0 and reached.table[spot] != flat:
             spot = (spot + 1) & mask
         if reached.table[spot] < 0 and touches(reached, parts, part, at, e):
@@ -106,14 +112,7 @@ def mark(reached: Reached, parts: Floats, part: int, low: Floats, high: Floats, 
             reached.table[spot] = flat
             reached.queue[reached.state[0]] = flat
             reached.state[0] += 1
-        j = n - 1
-        while j >= 0:
-            at[2, j] += 1
-            if at[2, j] <= at[1, j]:
-                break
-            at[2, j] = at[0, j]
-            j -= 1
-        if j < 0:
+        if not go_on(at, 0):
             return OPEN
 
 
@@ -133,13 +132,10 @@ def spread_out(loop: LoopArrays, mem: Memory, reached: Reached, rules: Rules, de
         for j in range(n - 1, -1, -1):
             i = flat % reached.sides[j]
             flat //= reached.sides[j]
-            low[j] = reached.low[j] + (i - 1e-6) * reached.size[j]
-            high[j] = reached.low[j] + (i + 1 + 1e-6) * reached.size[j]
+            low[j] = reached.low[j] + (i - OVERLAP) * reached.size[j]
+            high[j] = reached.low[j] + (i + 1 + OVERLAP) * reached.size[j]
         put_box(mem.m, 0, low, high)
-        for j in range(n):
-            for k in range(A + n):
-                desk.waiting[0, j, k] = mem.m[j, k]
-        desk.ages[0] = 0
+        add_waiting(desk, 0, mem.m, 0)
         top = 1
         while top > 0:
             top -= 1
@@ -156,10 +152,7 @@ def spread_out(loop: LoopArrays, mem: Memory, reached: Reached, rules: Rules, de
                 if age + 1 < rules.steps:
                     if top >= desk.waiting.shape[0]:
                         return LEFT
-                    desk.ages[top] = age + 1
-                    for j in range(n):
-                        for k in range(A + n):
-                            desk.waiting[top, j, k] = mem.parts[c, j, k]
+                    add_waiting(desk, top, mem.parts[c], age + 1)
                     top += 1
                     continue
                 answer = mark(reached, mem.parts, c, desk.low, desk.high, desk.at, mem.e)

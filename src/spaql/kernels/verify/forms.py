@@ -25,17 +25,27 @@ LOW = 2
 HIGH = 3
 A = 4
 EPS = 2.0**-52
+"""At least one ulp of 1, and twice the largest relative error of an operation, u = 2**-53."""
 TINY = 1e-290
+"""More than the error of an underflow, which is below 5e-324."""
 SINGLE_EPS = 2.0**-23
+"""Twice the largest relative error of rounding to single precision."""
 SINGLE_TINY = 1e-44
+"""More than the smallest number in single precision, 1.4e-45."""
 SINGLE_MOST = 3.4e38
+"""Below the largest number in single precision, 3.403e38: what is below does not overflow."""
 LARGEST_ANGLE = 1e5
 """Beyond it the sine and cosine of a set are anything in [-1, 1]."""
+ANGLE_ERROR = 1e-9
+"""More than the error of a multiple of pi up to the largest angle, a few times 1e5 * EPS = 2e-11."""
 
 
 @njit_in_place
 def down(x: float) -> float:
-    """Return a number below x, and below what x was rounded from."""
+    """Return a number below x, and below what x was rounded from.
+
+    That is off by u |x| at most, and so is the result of the subtraction: together less than EPS |x| + TINY.
+    """
     return x - (abs(x) * EPS + TINY)
 
 
@@ -54,7 +64,7 @@ def copy_row(m: Floats, z: int, x: int) -> None:
 
 @njit_in_place
 def spread(m: Floats, z: int) -> float:
-    """Return an upper bound of r + sum |a|."""
+    """Return an upper bound of r + sum |a|: n additions err by n u at most, and 64 EPS is enough for 128."""
     total = m[z, R]
     for k in range(A, m.shape[1]):
         total += abs(m[z, k])
@@ -108,13 +118,17 @@ def settle(m: Floats, z: int, low: float, high: float) -> None:
     if not m[z, LOW] <= m[z, HIGH]:
         m[z, LOW] = form_low
         m[z, HIGH] = form_high
-    if m[z, HIGH] - m[z, LOW] < 1.9 * m[z, R]:
+    if m[z, HIGH] - m[z, LOW] < 1.9 * m[z, R]:  # the form tells no more than the interval
         put_interval(m, z, m[z, LOW], m[z, HIGH])
 
 
 @njit_in_place
 def add_slack(m: Floats, z: int, size: float) -> None:
-    """Add rounding errors to r; size bounds the sum of all absolute terms that went into the row."""
+    """Add rounding errors to r; size bounds the sum of all absolute terms that went into the row.
+
+    Each coefficient, and r, is a sum of up to four products, whose error is at most 8 u of its absolute
+    terms. 16 EPS = 32 u leaves room for the rounding of size and of r.
+    """
     m[z, R] += 16 * EPS * size + TINY
 
 
@@ -171,7 +185,10 @@ def put_product(m: Floats, z: int, x: int, y: int) -> None:
 
 @njit_in_place
 def put_square(m: Floats, z: int, x: int) -> None:
-    """Set row z to x * x; z must be another row."""
+    """Set row z to x * x; z must be another row.
+
+    With x = c + d it is c * c + 2 c d + d * d, and d * d lies in [0, s * s]: its middle goes to the centre.
+    """
     s = spread(m, x)
     c = m[x, C]
     low = m[x, LOW]
@@ -205,7 +222,8 @@ def put_negative(m: Floats, z: int, x: int) -> None:
     """Set row z to -x, which is exact; z may be x."""
     low = -m[x, HIGH]
     high = -m[x, LOW]
-    m[z, C], m[z, R] = -m[x, C], m[x, R]
+    m[z, C] = -m[x, C]
+    m[z, R] = m[x, R]
     for k in range(A, m.shape[1]):
         m[z, k] = -m[x, k]
     m[z, LOW] = low
@@ -232,7 +250,7 @@ def put_max(m: Floats, z: int, x: int, y: int, work: int) -> None:
         b = max(b, TINY)
         slope = b / (b - a)
         gap = up(slope * -a) * (1.0 + 8 * EPS)
-        # max(d, 0) lies between 0, d and the chord slope * (d - a) over [a, b].
+        # max(d, 0) lies below the chord slope * (d - a) over [a, b], and by -slope * a at most, where d = 0.
         middle = up(slope * -a) - 0.5 * gap
         error = 0.5 * gap * (1.0 + 8 * EPS)
         put_affine(m, work, work, slope, middle, error, 0.0, up(b))
@@ -252,8 +270,8 @@ def put_min(m: Floats, z: int, x: int, y: int, work: int) -> None:
 @njit_in_place
 def holds_extreme(low: float, high: float, at: float) -> bool:
     """Return whether at + 2 pi k may lie in an interval."""
-    turns = math.ceil((low - 1e-9 - at) / (2 * math.pi))
-    return at + 2 * math.pi * turns <= high + 1e-9
+    turns = math.ceil((low - ANGLE_ERROR - at) / (2 * math.pi))
+    return at + 2 * math.pi * turns <= high + ANGLE_ERROR
 
 
 @njit_in_place
@@ -261,7 +279,7 @@ def put_wave(m: Floats, z: int, x: int, phase: float) -> None:
     """Set row z to sin(x + phase), for a phase of 0 or pi / 2."""
     a = m[x, LOW]
     b = m[x, HIGH]
-    if not (abs(a) < LARGEST_ANGLE and abs(b) < LARGEST_ANGLE) or b - a >= 6.283:
+    if not (abs(a) < LARGEST_ANGLE and abs(b) < LARGEST_ANGLE) or b - a >= 6.283:  # a whole turn
         put_interval(m, z, -1.0, 1.0)
         return
     first = math.sin(a) if phase == 0.0 else math.cos(a)
@@ -272,14 +290,16 @@ def put_wave(m: Floats, z: int, x: int, phase: float) -> None:
         high = 1.0
     if holds_extreme(a, b, -0.5 * math.pi - phase):
         low = -1.0
-    if b - a > 3.0:
+    if b - a > 3.0:  # about half a turn, over which no tangent is of use
         put_interval(m, z, low, high)
         return
     mid = 0.5 * (a + b)
     rad = up(max(b - mid, mid - a))
     value = math.sin(mid) if phase == 0.0 else math.cos(mid)
     slope = math.cos(mid) if phase == 0.0 else -math.sin(mid)
-    bend = max(abs(low), abs(high))  # the second derivative is minus the function
+    # Taylor: the tangent errs by half the second derivative, which is minus the function, times rad**2. Slope
+    # and shift are rounded, times numbers of at most |mid| + rad.
+    bend = max(abs(low), abs(high))
     error = 0.5 * rad * rad * bend * (1 + 16 * EPS) + 16 * EPS * (1.0 + abs(mid) + rad)
     put_affine(m, z, x, slope, value - slope * mid, error, low, high)
 
@@ -295,6 +315,7 @@ def put_quotient(m: Floats, z: int, x: int, y: int, work: int) -> None:
     mid = 0.5 * (low + high)
     rad = up(max(high - mid, mid - low))
     least = min(abs(low), abs(high))
+    # The tangent of 1 / y errs by half its second derivative, 2 / y**3, times rad**2.
     error = rad * rad / (least * least * least) * (1 + 64 * EPS) + 32 * EPS / least
     a = m[x, LOW] / low
     b = m[x, LOW] / high

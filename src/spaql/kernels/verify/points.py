@@ -148,27 +148,27 @@ def run_point(tape: TapeArrays, inputs: Floats, rows: Floats) -> int:
 
 
 @njit_in_place
-def act_point(tree: TreeArrays, seen: Floats, action: Floats) -> None:
+def act_point(tree: TreeArrays, observed: Floats, action: Floats) -> None:
     """Write the action of a rule tree for an observation."""
     node = 0
     while tree.feature[node] >= 0:
         j = tree.feature[node]
-        if j < seen.shape[0]:
-            x = seen[j]
+        if j < observed.shape[0]:
+            x = observed[j]
         else:
             x = 0.0
-            for k in range(seen.shape[0]):
-                if tree.sums[j - seen.shape[0], k] != 0.0:
-                    x += tree.sums[j - seen.shape[0], k] * seen[k]
+            for k in range(observed.shape[0]):
+                if tree.sums[j - observed.shape[0], k] != 0.0:
+                    x += tree.sums[j - observed.shape[0], k] * observed[k]
         node = tree.left[node] if x < tree.threshold[node] else tree.right[node]
     law = tree.leaf[node]
     best = 0
     score = -math.inf
     for i in range(tree.offset.shape[1]):
         u = tree.offset[law, i]
-        for k in range(seen.shape[0]):
+        for k in range(observed.shape[0]):
             if tree.gain[law, i, k] != 0.0:
-                u += tree.gain[law, i, k] * seen[k]
+                u += tree.gain[law, i, k] * observed[k]
         if tree.discrete:
             if u > score:
                 best = i
@@ -183,7 +183,7 @@ class Point(NamedTuple):
     """A state, and memory for steps from it."""
 
     state: Floats
-    seen: Floats
+    observed: Floats
     inputs: Floats
     action: Floats
     """The end of the inputs."""
@@ -202,14 +202,14 @@ def new_point(step: TapeArrays, observe: TapeArrays) -> Point:
 def step_point(step: TapeArrays, observe: TapeArrays, tree: TreeArrays, point: Point) -> bool:
     """Make one step of the closed loop, observed in single precision; returns whether it terminated."""
     state = point.state
-    seen = point.seen
+    observed = point.observed
     inputs = point.inputs
     rows = point.rows
     n = state.shape[0]
     leaf = run_point(observe, state, rows)
-    for j in range(seen.shape[0]):
-        seen[j] = np.float64(np.float32(rows[observe.outputs[leaf, j]]))
-    act_point(tree, seen, point.action)
+    for j in range(observed.shape[0]):
+        observed[j] = np.float64(np.float32(rows[observe.outputs[leaf, j]]))
+    act_point(tree, observed, point.action)
     for j in range(n):
         inputs[j] = state[j]
     leaf = run_point(step, inputs, rows)

@@ -63,16 +63,22 @@ def new_desk(n: int, together: int) -> Desk:
 
 
 @njit_in_place
+def add_waiting(desk: Desk, place: int, rows: Floats, age: int) -> None:
+    """Add a set to those that wait, which is the first rows of a matrix, after some steps."""
+    desk.ages[place] = age
+    for j in range(desk.waiting.shape[1]):
+        for k in range(desk.waiting.shape[2]):
+            desk.waiting[place, j, k] = rows[j, k]
+
+
+@njit_in_place
 def follow(
     loop: LoopArrays, mem: Memory, cells: Cells, rules: Rules, desk: Desk, low: Floats, high: Floats
 ) -> int:
     """Follow a box until all of its parts are in cells with a time; returns the steps that suffice, or -1."""
     n = low.shape[0]
     put_box(mem.m, 0, low, high)
-    for j in range(n):
-        for k in range(A + n):
-            desk.waiting[0, j, k] = mem.m[j, k]
-    desk.ages[0] = 0
+    add_waiting(desk, 0, mem.m, 0)
     top = 1
     worst = 0
     used = 1
@@ -106,10 +112,7 @@ def follow(
             used += 1
             if age + 1 >= rules.steps or used > 4 * rules.steps or top >= desk.waiting.shape[0]:
                 return -1
-            desk.ages[top] = age + 1
-            for j in range(n):
-                for k in range(A + n):
-                    desk.waiting[top, j, k] = mem.parts[c, j, k]
+            add_waiting(desk, top, mem.parts[c], age + 1)
             top += 1
     return worst if worst <= rules.limit else -1
 
@@ -158,7 +161,7 @@ def estimate(
     demands: int,
     after: int,
     starts: Floats,
-    found: NDArray[np.int64],
+    steps: NDArray[np.int64],
 ) -> None:
     """Play starts, and write the steps until a cell with a time, plus that time; -2 if the statement fails.
 
@@ -171,27 +174,27 @@ def estimate(
     for i in range(starts.shape[0]):
         for j in range(n):
             state[j] = starts[i, j]
-        found[i] = -1
+        steps[i] = -1
         for k in range(rules.limit + after + 1):
             time = worst_time(cells, state, state, desk.at, desk.stack)
             if rules.lasts and (time >= 0 or k >= rules.limit):
-                found[i] = k
+                steps[i] = k
                 break
             if time >= 0:
-                found[i] = k + time if k + time <= rules.limit else -1
+                steps[i] = k + time if k + time <= rules.limit else -1
                 break
             if k >= rules.limit and (
                 demands == 1 or (demands == 2 and not _is_home(loop.period, state, home_low, home_high))
             ):
-                found[i] = -2
+                steps[i] = -2
                 break
             if not is_inside(state, state, rules.keep_low, rules.keep_high):
-                found[i] = -2
+                steps[i] = -2
                 break
             if k == rules.limit + after:
                 break
             if step_point(loop.step, loop.observe, loop.tree, point):
-                found[i] = k + 1 if rules.goal and k + 1 <= rules.limit else -2
+                steps[i] = k + 1 if rules.goal and k + 1 <= rules.limit else -2
                 break
             for j in range(n):
                 if loop.period[j] > 0.0:

@@ -73,6 +73,10 @@ from spaql.kernels.verify.points import function, interpolate
 
 WORK = 6
 """Rows of work that operations use."""
+MOST_TURNS = 1e6
+"""Beyond so many periods a remainder is anything."""
+TURN_ERROR = 1e-9
+"""More than the error of the number of periods, which is at most MOST_TURNS * EPS = 2e-10."""
 
 
 @njit_in_place
@@ -80,6 +84,7 @@ def put_function(m: Floats, z: int, x: int, op: int) -> None:
     """Set row z to an ascending function of x, by its tangent and a bound of the second derivative."""
     low = m[x, LOW]
     high = m[x, HIGH]
+    # Of each, the slope at the middle and a bound of the second derivative over the range.
     outside = (op == SQRT and not low >= 0.0) or (op == LOG and not low > 0.0)
     outside = outside or (op == TAN and not (low > -1.57 and high < 1.57))
     if outside:
@@ -104,14 +109,15 @@ def put_function(m: Floats, z: int, x: int, op: int) -> None:
         bend = 1.0 / (low * low)
     elif op == ATAN:
         slope = 1.0 / (1.0 + mid * mid)
-        bend = 0.65
+        bend = 0.65  # |2 x / (1 + x**2)**2| <= 3 sqrt(3) / 8 = 0.6495
     elif op == TANH:
         slope = 1.0 - value * value
-        bend = 0.77
+        bend = 0.77  # 2 |t| (1 - t**2) <= 4 / (3 sqrt(3)) = 0.7698, with t = tanh x
     else:
         steep = max(abs(first), abs(last))
         slope = 1.0 + value * value
         bend = 2.0 * steep * (1.0 + steep * steep)
+    # Taylor, and rounding of value (4 ulp), slope and shift, times numbers of at most |mid| + rad.
     error = 0.5 * rad * rad * bend * (1 + 64 * EPS)
     error += 32 * EPS * (abs(value) + (abs(slope) + 1.0) * (abs(mid) + rad))
     if math.isfinite(error) and math.isfinite(slope):
@@ -148,7 +154,7 @@ def put_atan2(m: Floats, z: int, y: int, x: int, work: int) -> None:
     if not (least > 0.0 and square > 0.0):
         put_interval(m, z, low, high)
         return
-    # The second derivatives are a matrix with the eigenvalues 1 / r**2 and -1 / r**2.
+    # Taylor: the second derivatives are a matrix with the eigenvalues 1 / r**2 and -1 / r**2.
     error = 0.5 * (rv * rv + ru * ru) / least * (1 + 64 * EPS)
     along_y = u / square
     along_x = -v / square
@@ -166,9 +172,9 @@ def put_atan2(m: Floats, z: int, y: int, x: int, work: int) -> None:
 @njit_in_place
 def put_mod(m: Floats, z: int, x: int, period: float) -> None:
     """Set row z to x % period."""
-    low = np.floor(m[x, LOW] / period - 1e-9)
-    high = np.floor(m[x, HIGH] / period + 1e-9)
-    if low == high and abs(low) < 1e6:
+    low = np.floor(m[x, LOW] / period - TURN_ERROR)
+    high = np.floor(m[x, HIGH] / period + TURN_ERROR)
+    if low == high and abs(low) < MOST_TURNS:
         put_affine(m, z, x, 1.0, -low * period, 8 * EPS * (abs(low) + 1.0) * period, 0.0, up(period))
     else:
         put_interval(m, z, 0.0, up(period))
@@ -179,11 +185,11 @@ def put_fmod(m: Floats, z: int, x: int, period: float) -> None:
     """Set row z to the remainder of C, which has the sign of x."""
     a = m[x, LOW]
     b = m[x, HIGH]
-    low = max(np.floor(a / period - 1e-9), 0.0) if a >= 0.0 else -np.floor(-a / period + 1e-9)
-    high = np.floor(b / period + 1e-9) if b >= 0.0 else -max(np.floor(-b / period - 1e-9), 0.0)
+    low = max(np.floor(a / period - TURN_ERROR), 0.0) if a >= 0.0 else -np.floor(-a / period + TURN_ERROR)
+    high = np.floor(b / period + TURN_ERROR) if b >= 0.0 else -max(np.floor(-b / period - TURN_ERROR), 0.0)
     bottom = -period if a < 0.0 else 0.0
     top = period if b > 0.0 else 0.0
-    if low == high and abs(low) < 1e6:
+    if low == high and abs(low) < MOST_TURNS:
         put_affine(m, z, x, 1.0, -low * period, 8 * EPS * abs(low) * period, bottom, top)
     else:
         put_interval(m, z, bottom, top)
@@ -346,7 +352,11 @@ def forget_cuts(e: Floats) -> None:
 
 @njit_in_place
 def cut(m: Floats, g: int, e: Floats) -> bool:
-    """Narrow the ranges of the symbols to where g <= 0 is possible; returns whether it is anywhere."""
+    """Narrow the ranges of the symbols to where g <= 0 is possible; returns whether it is anywhere.
+
+    `least` is the smallest value of g over the ranges. It is a sum of rounded terms, in error by much less
+    than 64 EPS of their size, and is kept up to date as one range after the other is narrowed.
+    """
     if m[g, LOW] > 0.0:
         return False
     if m[g, HIGH] <= 0.0 or not math.isfinite(m[g, R]):
