@@ -47,7 +47,7 @@ from mutants import HEAD, mutant_of, mutate_text, with_hash
 import spaql
 from spaql import archive
 from spaql.agents import agent, design, history, problem_file
-from spaql.algorithms.plantree import replay_memory
+from spaql.algorithms.replay import memory as replay_memory
 from spaql.cli import main as command_line
 from spaql.cli.results import summarise
 from spaql.controllers import file as controller_file

@@ -10,7 +10,7 @@ from spaql.agents.agent_file import agent_types
 from spaql.agents.history import History
 from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner, TreeSearchLearner
 from spaql.algorithms.plantree.coverage import Coverage
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.replay.memory import Memory
 from spaql.controllers import Controller
 from spaql.errors import SettingError, imported, nearest
 from spaql.plants import PlantModel

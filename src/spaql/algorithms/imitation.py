@@ -14,9 +14,9 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import moments, weighted_sum
 from spaql.algorithms.plantree.rule_trees import to_rules, with_laws, within_space
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import moments, weighted_sum
 from spaql.controllers import Controller, Laws, Policy, RecordingPolicy
 from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws
 from spaql.problems import Problem

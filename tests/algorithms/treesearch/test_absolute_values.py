@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import spaql
 from candidates import candidate_action
-from spaql.algorithms.plantree.mirror import Mirror
+from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.treesearch.neighbours import changed_neighbour, neighbour
 from spaql.algorithms.treesearch.rule_trees import idle_controller, in_other_units, to_rules
 from spaql.algorithms.treesearch.symmetry import basis_if_symmetric, nearest_in, symmetric_basis

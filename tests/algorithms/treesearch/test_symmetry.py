@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import spaql
 from candidates import candidate_action
-from spaql.algorithms.plantree.mirror import Mirror, mirror_from
+from spaql.algorithms.mirrors.mirror import Mirror, mirror_from
 from spaql.algorithms.treesearch.finish import _simpler
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.symmetry import (

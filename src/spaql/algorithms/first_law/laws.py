@@ -11,9 +11,9 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.first_law.model import AffineModel, motion_of
-from spaql.algorithms.plantree.encoding import ActionCode
-from spaql.algorithms.plantree.exact_sums import weighted_sum
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.exact_sums import weighted_sum
+from spaql.algorithms.replay.memory import Memory
 from spaql.controllers import Controller, Laws
 from spaql.kernels.affine_model import LEVELS, RANGE, SCORES
 from spaql.problems import Problem

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.exact_sums import mean, moments, weighted_sum
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.replay.exact_sums import mean, moments, weighted_sum
+from spaql.algorithms.replay.memory import Memory
 from spaql.kernels.affine_model import (
     DISTANCE,
     PLANES,

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.first_law.explore import exploring
 from spaql.algorithms.first_law.laws import Offer, first_laws, first_trees
-from spaql.algorithms.plantree.encoding import ActionCode
-from spaql.algorithms.plantree.exact_sums import mean
-from spaql.algorithms.plantree.replay_memory import LARGEST, Memory
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.replay.memory import LARGEST, Memory
 from spaql.controllers import Controller, Policy
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.plantree.distil import distil, label
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import deviation, mean, means, moments
 from spaql.algorithms.plantree.folding import Half, half_of
-from spaql.algorithms.plantree.mirror import Mirror
 from spaql.algorithms.plantree.planning import Plan
 from spaql.algorithms.plantree.polish import LocalSearch
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.rule_trees import from_rules, to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import deviation, mean, means, moments
+from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.controllers import Controller
 from spaql.controllers.mirrored import leaves_to_read
 from spaql.kernels.plantree.controllers import ControllerTree

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import mean, moments
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
-from spaql.algorithms.plantree.termination import fit_termination
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import mean, moments
+from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.replay.termination import fit_termination
 from spaql.kernels.plantree.pwa_model import Plant, cell_boxes, find_all, grow_motion
 
 LEAST = 30

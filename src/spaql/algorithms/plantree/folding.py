@@ -9,10 +9,11 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.encoding import ActionCode
-from spaql.algorithms.plantree.mirror import Mirror
-from spaql.algorithms.plantree.replay_memory import Floats
-from spaql.algorithms.plantree.rule_trees import in_pairs, rules_to, within_space
+from spaql.algorithms.mirrors.mirror import Mirror
+from spaql.algorithms.paired_nodes import in_pairs
+from spaql.algorithms.plantree.rule_trees import rules_to, within_space
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.memory import Floats
 from spaql.controllers import Controller, Laws
 from spaql.controllers.file import NODES
 from spaql.controllers.minimise import minimised

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from spaql.algorithms.mirrors.detection import chosen_mirror
 from spaql.algorithms.plantree.build import Candidate, search
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import deviation, mean
 from spaql.algorithms.plantree.folding import with_smallest_half
 from spaql.algorithms.plantree.known_ends import known_ends
 from spaql.algorithms.plantree.next_experiment import Place, places_to_visit
 from spaql.algorithms.plantree.planning import make_plan
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.rule_trees import to_rules, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree.support import ModelEpisodes, TestPlant
-from spaql.algorithms.plantree.symmetry import chosen_mirror
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import deviation, mean
+from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.controllers import Controller
 from spaql.errors import SettingError
 from spaql.formatting import counted

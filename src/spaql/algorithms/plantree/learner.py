@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.first_law import is_affine
 from spaql.algorithms.learner import Learner, refuse_lists_and_levels
+from spaql.algorithms.mirrors.detection import chosen_mirror
+from spaql.algorithms.mirrors.mirror import Mirror, mirror_from
 from spaql.algorithms.plantree.build import Candidate, choose, keeps_mirror, search
 from spaql.algorithms.plantree.coverage import Coverage, coverage_of
-from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.folding import with_smallest_half
 from spaql.algorithms.plantree.known_ends import known_ends
 from spaql.algorithms.plantree.lags import (
@@ -28,13 +29,12 @@ from spaql.algorithms.plantree.lags import (
     with_lags,
 )
 from spaql.algorithms.plantree.learned_plant import episodes_of, fit_model, hold_out
-from spaql.algorithms.plantree.mirror import Mirror, mirror_from
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
-from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.rule_trees import idle_rules, rules_from, rules_to, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.algorithms.plantree.symmetry import chosen_mirror
 from spaql.algorithms.plantree.tracking import Design, design, fit_tracked, new_search, without_setpoints
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.memory import LARGEST, Floats, Memory
 from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
 from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.archive import number

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.exact_sums import mean
-from spaql.algorithms.plantree.replay_memory import Floats
 from spaql.algorithms.plantree.support import TestPlant
+from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.replay.memory import Floats
 from spaql.controllers import Controller
 from spaql.kernels.plantree.pwa_model import Ints
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.dynamics import BOLD, CAUTIOUS, fit_plant
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import mean
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.kernels.plantree.pwa_model import Plant
 from spaql.kernels.plantree.value_cells import (
     ValueCells,

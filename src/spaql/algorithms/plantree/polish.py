@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.exact_sums import mean
-from spaql.algorithms.plantree.replay_memory import Floats
+from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.replay.memory import Floats
 from spaql.kernels.plantree.controllers import ControllerTree, count_leaves, tidy
 from spaql.kernels.plantree.local_search import polish, prune
 from spaql.kernels.plantree.rollout import Simulation, play_all

@@ -9,11 +9,11 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import mean
 from spaql.algorithms.plantree.lags import Prediction
 from spaql.algorithms.plantree.learned_plant import as_printed, raw_plant
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
 from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.controllers import Controller

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.replay_memory import Floats
+from spaql.algorithms.replay.memory import Floats
 from spaql.kernels.plantree.pwa_model import Ints, find_all
 
 Bools = NDArray[np.bool_]

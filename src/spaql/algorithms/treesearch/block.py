@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spaql.algorithms.names import without_units
 from spaql.algorithms.treesearch.rule_trees import rules_and_laws
 from spaql.algorithms.treesearch.structures import CONSTANT, ERROR, NUMBERS, SQUARE, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, split
@@ -19,7 +20,6 @@ from spaql.controllers.feature_table import feature_table, with_sources
 from spaql.controllers.features import Feature, Integral, LastAction, Observed
 from spaql.kernels.controller import RESET
 from spaql.kernels.treesearch.candidates import Bools, Floats, Units
-from spaql.spaces import split_unit
 
 _DIGITS = 4
 """Significant digits of the operating point: the solver's last ones differ from version to version."""
@@ -189,17 +189,14 @@ def _size(feature: Feature, sizes: Mapping[str, float], meaning: Meaning, span: 
         whole = meaning.problem.horizon * meaning.sample_time
         return float(f"{_INTEGRATED * sizes.get(feature.of, 1.0) * whole:.2g}")
     if isinstance(feature, LastAction):
-        short = [split_unit(action)[0] for action in meaning.actions]
-        return float(span[short.index(feature.of)] / 2)
+        return float(span[without_units(meaning.actions).index(feature.of)] / 2)
     return sizes.get(feature.name, 1.0)
 
 
 def _centre(feature: Feature, usual: Usual, meaning: Meaning) -> float:
     """Return a feature at the operating point: 0 but for what is observed, and for last actions."""
     if isinstance(feature, Observed) and usual.observation:
-        short = [split_unit(name)[0] for name in meaning.observations]
-        return usual.observation[short.index(feature.of)]
+        return usual.observation[without_units(meaning.observations).index(feature.of)]
     if isinstance(feature, LastAction) and usual.action:
-        short = [split_unit(name)[0] for name in meaning.actions]
-        return usual.action[short.index(feature.of)]
+        return usual.action[without_units(meaning.actions).index(feature.of)]
     return 0.0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.first_law import FirstLaw
 from spaql.algorithms.learner import Learner, refuse_lists_and_levels
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.replay.memory import Memory
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.algorithms.treesearch.ladder_file import ladder_state, restore_ladder

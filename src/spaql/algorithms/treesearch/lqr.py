@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from spaql.algorithms.names import ago, without_units
 from spaql.algorithms.treesearch.block import Block
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.structures import (
@@ -20,14 +21,12 @@ from spaql.algorithms.treesearch.structures import (
     Meaning,
     Pole,
     Structure,
-    ago,
 )
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.classical import LinearPlant, augmented, falling_rate, pole_of, riccati_gains
 from spaql.controllers.controller import POSITION
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.kernels.treesearch.cma import new_distribution
-from spaql.spaces import split_unit
 
 _DIGITS = 4
 """Significant digits of the gains: those of LAPACK differ in their last bits from version to version."""
@@ -70,8 +69,8 @@ def lqr_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
     """Return the regulator of some weights as a law over features."""
     meaning = block.meaning
     k = regulator_gains(block, plant, weights)
-    names = [split_unit(name)[0] for name in meaning.observations]
-    actions = [split_unit(name)[0] for name in meaning.actions]
+    names = without_units(meaning.observations)
+    actions = without_units(meaning.actions)
     n = len(plant.a)
     line = plant.delay * len(actions)
     half = block.units.action_scale
@@ -134,7 +133,7 @@ def swing_up_racer(block: Block, pole: Pole) -> Racer:
 def pole_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
     """Return the regulator of a pole at the top as a law over features."""
     k = regulator_gains(block, plant, weights)
-    names = [split_unit(name)[0] for name in block.meaning.observations]
+    names = without_units(block.meaning.observations)
     raw = {ANGLE if len(at) > 1 else names[at[0]]: -k[:, j] for j, at in enumerate(plant.numbers)}
     return _with_gains(block, raw, np.zeros(len(k)), block.units.action_scale)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from spaql.algorithms.plantree.mirror import Mirror
+from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.treesearch.symmetry import nearest_in, symmetric_basis, usable_in_cuts
 from spaql.algorithms.treesearch.trees import (
     CandidateTree,

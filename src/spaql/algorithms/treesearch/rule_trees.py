@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from spaql.algorithms.plantree.rule_trees import in_pairs
+from spaql.algorithms.names import actions_of, observations_of, without_units
+from spaql.algorithms.paired_nodes import in_pairs
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.controllers import (
     Controller,
@@ -24,7 +25,6 @@ from spaql.errors import SettingError
 from spaql.kernels.treesearch.candidates import Bools, Floats, Ints, Units
 from spaql.problems import Problem
 from spaql.simulate.sampling import check_sample_time
-from spaql.spaces import action_names, observation_names, split_unit
 
 _LONG = 1000.0
 """Seconds since a discrete action changed, at most."""
@@ -208,16 +208,16 @@ def idle_controller(problem: Problem, *, memory: bool = False) -> Controller:
     time since a discrete one changed.
     """
     space = problem.actions.space
-    observations = observation_names(problem.states.space, problem.states.names)
-    actions = action_names(space, problem.actions.names)
+    observations = observations_of(problem)
+    actions = actions_of(problem)
     features: list[Feature] = []
     if memory:
-        short = [split_unit(name)[0] for name in observations]
+        short = without_units(observations)
         features = [*map(Observed, short), *(Difference(f"change of {name}", name) for name in short)]
         if isinstance(space, Discrete):
             features += [LastAction("last action", "action"), SinceChange("since change", "action", _LONG)]
         else:
-            features += [LastAction(f"last {name}", name) for name in (split_unit(a)[0] for a in actions)]
+            features += [LastAction(f"last {name}", name) for name in without_units(actions)]
     inputs = len(features) or len(observations)
     return Controller(
         laws=Laws(np.zeros((1, len(actions), inputs)), np.zeros((1, len(actions)))),

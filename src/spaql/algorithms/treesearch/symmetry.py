@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from spaql.algorithms.plantree.encoding import ActionCode
-from spaql.algorithms.plantree.mirror import Mirror
-from spaql.algorithms.plantree.replay_memory import LARGEST, Memory
-from spaql.algorithms.plantree.symmetry import FEWEST, chosen_mirror
+from spaql.algorithms.mirrors.detection import FEWEST, chosen_mirror
+from spaql.algorithms.mirrors.mirror import Mirror
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.memory import LARGEST, Memory
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.errors import ArchiveError, BadEnvironmentError
 from spaql.kernels.treesearch.candidates import Bools, Floats

@@ -11,11 +11,11 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import mean, means, moments, weighted_sum
-from spaql.algorithms.plantree.mirror import Mirror, mirror_from
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
-from spaql.algorithms.plantree.termination import fit_termination, quadratic
+from spaql.algorithms.mirrors.mirror import Mirror, mirror_from
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import mean, means, moments, weighted_sum
+from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.replay.termination import fit_termination, quadratic
 from spaql.kernels.plantree.pwa_model import Ints, find_all, grow_motion
 from spaql.problems import Problem
 
