@@ -10,10 +10,10 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.algorithms.mirrors.mirror import Mirror
-from spaql.algorithms.paired_nodes import in_pairs
 from spaql.algorithms.plantree.rule_trees import rules_to, within_space
 from spaql.algorithms.replay.encoding import ActionCode
 from spaql.algorithms.replay.memory import Floats
+from spaql.algorithms.rule_learners import in_pairs
 from spaql.controllers import Controller, Laws
 from spaql.controllers.file import NODES
 from spaql.controllers.minimise import minimised

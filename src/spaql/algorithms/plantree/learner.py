@@ -12,7 +12,7 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.first_law import is_affine
-from spaql.algorithms.learner import Learner, refuse_lists_and_levels
+from spaql.algorithms.learner import Learner
 from spaql.algorithms.mirrors.detection import chosen_mirror
 from spaql.algorithms.mirrors.mirror import Mirror, mirror_from
 from spaql.algorithms.plantree.build import Candidate, choose, keeps_mirror, search
@@ -35,6 +35,7 @@ from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree.tracking import Design, design, fit_tracked, new_search, without_setpoints
 from spaql.algorithms.replay.encoding import ActionCode
 from spaql.algorithms.replay.memory import LARGEST, Floats, Memory
+from spaql.algorithms.rule_learners import refuse_other_spaces
 from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
 from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.archive import number
@@ -80,7 +81,7 @@ class PlanTreeLearner(Learner):
 
     def __init__(self, problem: Problem, settings: PlanTreeSettings) -> None:
         super().__init__(problem, settings)
-        refuse_lists_and_levels(problem, "PlanTree")
+        refuse_other_spaces(problem, "PlanTree")
         self.settings = settings
         self.code = ActionCode(problem.actions.space)
         self.memory = Memory(problem.states.dims, self.code.numbers)

@@ -12,8 +12,10 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.first_law import FirstLaw
-from spaql.algorithms.learner import Learner, refuse_lists_and_levels
+from spaql.algorithms.learner import Algorithm
 from spaql.algorithms.replay.memory import Memory
+from spaql.algorithms.rule_learners import refuse_other_spaces
+from spaql.algorithms.saved import part, prefixed
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.algorithms.treesearch.ladder_file import ladder_state, restore_ladder
@@ -54,7 +56,7 @@ _LAW = 0.9
 """The share of the budget for a first law, at most."""
 
 
-class TreeSearchLearner(Learner):
+class TreeSearchLearner(Algorithm):
     """A search of the numbers and the structure of a tree by episodes on the simulator."""
 
     name = "treesearch"
@@ -65,7 +67,7 @@ class TreeSearchLearner(Learner):
 
     def __init__(self, problem: Problem, settings: TreeSearchSettings) -> None:
         super().__init__(problem, settings)
-        refuse_lists_and_levels(problem, "TreeSearch")
+        refuse_other_spaces(problem, "TreeSearch")
         space = problem.actions.space
         ends = action_range(space)
         listed = isinstance(space, Discrete)
@@ -296,25 +298,6 @@ class TreeSearchLearner(Learner):
         still = self.search.begun_at == "law" and self.policy.n_leaves == 1
         return None if still else self._first_law
 
-    @property
-    def candidate(self) -> Controller:
-        """The same as `policy`: judgements are part of the search."""
-        return self.policy
-
-    def begin(self, observation: Any) -> None:
-        """Do nothing: episodes are played by `iterate`."""
-
-    def act(self, rng: Rng) -> Any:
-        """Do nothing: episodes are played by `iterate`."""
-
-    def learn(self, reward: float, observation: Any, terminated: bool) -> None:
-        """Do nothing: episodes are played by `iterate`."""
-
-    def assess(self, mean_return: float) -> None:
-        """Keep the best return."""
-        if self.best_return is None or mean_return > self.best_return:
-            self.best_return = mean_return
-
     def columns(self) -> dict[str, float]:
         """Return the size of the best tree, and the steps by phase."""
         found = self.search.incumbent
@@ -328,7 +311,7 @@ class TreeSearchLearner(Learner):
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the search, and the tree at which it began."""
         data, arrays = ladder_state(self._climbs) if self._climbs else self.search.state()
-        arrays = {f"search.{name}": array for name, array in arrays.items()}
+        arrays = prefixed("search", arrays)
         content = {
             "best_return": self.best_return,
             "spent": self._spent,
@@ -343,32 +326,27 @@ class TreeSearchLearner(Learner):
         for name, tree in (("given", self.given), ("law", self._law), ("first_law", self._first_law)):
             if tree is not None:
                 content[name], parts = controller_to(tree)
-                arrays |= {f"{name}.{part}": array for part, array in parts.items()}
+                arrays |= prefixed(name, parts)
         return content, arrays
 
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore the result of `state`."""
-
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-
-        best = data["best_return"]
-        self.best_return = None if best is None else float(number(data, "best_return"))
+        self.restore_best_return(data)
         self._aim = None if data["aim"] is None else list(data["aim"])
         self._spent, self._iterations = (
             number(data, name, 0, whole=True) for name in ("spent", "iterations")
         )
         self.counts = {name: number(data["counts"], name, 0, whole=True) for name in self.counts}
         self.given, self._law, self._first_law = (
-            None if data[name] is None else controller_from(data[name], part(f"{name}."))
+            None if data[name] is None else controller_from(data[name], part(arrays, name))
             for name in ("given", "law", "first_law")
         )
         if self.given is not None:
             self._over(self.given)
         if self._climbs:
-            restore_ladder(self._climbs, data["search"], part("search."))
+            restore_ladder(self._climbs, data["search"], part(arrays, "search"))
         else:
-            self.search.restore(data["search"], part("search."))
+            self.search.restore(data["search"], part(arrays, "search"))
 
 
 def _better_half(played: list[tuple[float, Floats]]) -> list[Floats]:

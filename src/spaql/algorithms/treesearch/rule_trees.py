@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 
 from spaql.algorithms.names import actions_of, observations_of, without_units
-from spaql.algorithms.paired_nodes import in_pairs
+from spaql.algorithms.rule_learners import in_pairs
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.controllers import (
     Controller,
