@@ -81,7 +81,7 @@ class PlanTree(Agent):
         It has the form of the setting `mirror`, such as "sin(angle),speed:torque".
         """
         found = self._learner.mirror
-        return None if found is None else found.text(self._learner.task)
+        return None if found is None else found.text(self._learner.experience.task)
 
     def adopt(self, memory: Memory, rules: Controller) -> Self:
         """Take over the transitions of a log as episodes, and the controller that was fitted to them."""

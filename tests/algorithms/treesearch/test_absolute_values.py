@@ -12,6 +12,8 @@ import spaql
 from candidates import candidate_action
 from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.treesearch.neighbours import changed_neighbour, neighbour
+from spaql.algorithms.treesearch.race import begins_anew
+from spaql.algorithms.treesearch.racers import racer_at
 from spaql.algorithms.treesearch.rule_trees import idle_controller, in_other_units, to_rules
 from spaql.algorithms.treesearch.symmetry import basis_if_symmetric, nearest_in, symmetric_basis
 from spaql.algorithms.treesearch.trees import CandidateTree, find_leaf, one_leaf, random_tree
@@ -135,7 +137,7 @@ def test_files_with_a_side_that_there_is_not_are_refused() -> None:
             CandidateTree.from_arrays(arrays | {"side": side}, tree)
 
 
-def test_a_search_with_wrong_scales_begins_anew() -> None:
+def test_a_search_with_wrong_scalesbegins_anew() -> None:
     agent = spaql.TreeSearch("CartPole-v1", seed=0, mirror="off").learn(20_000, progress_bar=False)
     search = agent._learner.search
     evaluator = search.evaluator
@@ -144,12 +146,12 @@ def test_a_search_with_wrong_scales_begins_anew() -> None:
     right = evaluator.units
     wrong = right._replace(scale=right.scale * np.array([1.0, 1.0, 8.0, 1.0]))
     search.incumbent = in_other_units(search.incumbent, right, wrong)
-    search.racers = [search._racer(search.incumbent)]
+    search.racers = [racer_at(search, search.incumbent)]
     evaluator.units = wrong
     search.restarts = 0
-    assert search._begins_anew(rng)
+    assert begins_anew(search, rng)
     assert search.stage == "measure"
     assert search.restarts == 1
     assert evaluator.units.scale[2] < wrong.scale[2] / 2
-    search.racers = [search._racer(search.incumbent)]
-    assert not search._begins_anew(rng)
+    search.racers = [racer_at(search, search.incumbent)]
+    assert not begins_anew(search, rng)

@@ -50,6 +50,11 @@ class Candidate:
     starts: list[Floats] = field(default_factory=list)
     returns: list[float] = field(default_factory=list)
 
+    def add_episode(self, start: Floats, total: float) -> None:
+        """Keep the start and the return of a whole episode that it has played."""
+        self.starts.append(start)
+        self.returns.append(total)
+
 
 def search(
     memory: Memory,

@@ -16,9 +16,10 @@ from spaql.algorithms.learner import Algorithm
 from spaql.algorithms.replay.memory import Memory
 from spaql.algorithms.rule_learners import refuse_other_spaces
 from spaql.algorithms.saved import part, prefixed
+from spaql.algorithms.treesearch import ladder_stages
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.ladder import Ladder
-from spaql.algorithms.treesearch.ladder_file import ladder_state, restore_ladder
+from spaql.algorithms.treesearch.ladder_file import restore_ladder, saved_ladder
 from spaql.algorithms.treesearch.rule_trees import (
     check_source,
     from_rules,
@@ -28,7 +29,9 @@ from spaql.algorithms.treesearch.rule_trees import (
     to_rules,
 )
 from spaql.algorithms.treesearch.scales import bounded, mean
-from spaql.algorithms.treesearch.search import Search
+from spaql.algorithms.treesearch.search import advance
+from spaql.algorithms.treesearch.search_file import restore_search, saved_search
+from spaql.algorithms.treesearch.search_state import SearchState
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.structures import Meaning
 from spaql.algorithms.treesearch.symmetry import mirror_in, mirror_of
@@ -112,7 +115,9 @@ class TreeSearchLearner(Algorithm):
         plant = self.problem.dynamics
         if plant is not None and plant.perturbation is not None and not self.settings.nominal:
             evaluator.plant = perturbed(plant)
-        self.search = Search(self.settings, evaluator, one_leaf(actions, like.dims, listed=like.discrete))
+        self.search = SearchState(
+            self.settings, evaluator, one_leaf(actions, like.dims, listed=like.discrete)
+        )
 
     def start_from(self, controller: Controller) -> None:
         """Begin the search at a controller instead of random ones; its locked leaves stay as they are.
@@ -167,11 +172,11 @@ class TreeSearchLearner(Algorithm):
         """Search for a part of the budget; returns the judgement of the best tree as one episode."""
         before = {phase: runner.interactions[phase] for phase in (Phase.SEARCH, Phase.OWN_PLAY)}
         if self._climbs:
-            self._climbs.advance(runner, rng)
+            ladder_stages.advance(self._climbs, runner, rng)
         else:
             if not self._measured:
                 self._measure(runner, rng)
-            self.search.advance(runner, rng)
+            advance(self.search, runner, rng)
         taken = {phase: runner.interactions[phase] - steps for phase, steps in before.items()}
         self.counts["search_steps"] += taken[Phase.SEARCH]
         self.counts["own_play_steps"] += taken[Phase.OWN_PLAY]
@@ -310,7 +315,7 @@ class TreeSearchLearner(Algorithm):
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the search, and the tree at which it began."""
-        data, arrays = ladder_state(self._climbs) if self._climbs else self.search.state()
+        data, arrays = saved_ladder(self._climbs) if self._climbs else saved_search(self.search)
         arrays = prefixed("search", arrays)
         content = {
             "best_return": self.best_return,
@@ -346,7 +351,7 @@ class TreeSearchLearner(Algorithm):
         if self._climbs:
             restore_ladder(self._climbs, data["search"], part(arrays, "search"))
         else:
-            self.search.restore(data["search"], part(arrays, "search"))
+            restore_search(self.search, data["search"], part(arrays, "search"))
 
 
 def _better_half(played: list[tuple[float, Floats]]) -> list[Floats]:
