@@ -137,7 +137,7 @@ def test_files_with_a_side_that_there_is_not_are_refused() -> None:
             CandidateTree.from_arrays(arrays | {"side": side}, tree)
 
 
-def test_a_search_with_wrong_scalesbegins_anew() -> None:
+def test_a_search_with_wrong_scales_begins_anew() -> None:
     agent = spaql.TreeSearch("CartPole-v1", seed=0, mirror="off").learn(20_000, progress_bar=False)
     search = agent._learner.search
     evaluator = search.evaluator

@@ -15,7 +15,8 @@ from spaql.kernels.plantree.rollout import Simulation
 _LABELLED = 3000
 """Labelled states: of the memory, and of each round in the learned plants."""
 _ROUNDS = 3
-_LEAST_CHOICES, _LEAST_LAWS = 2, 10
+_LEAST_CHOICES = 2
+_LEAST_LAWS = 10
 """Fewest samples of a leaf."""
 _RIDGE = 0.1
 _REPEATS = 2

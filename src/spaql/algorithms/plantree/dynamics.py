@@ -16,9 +16,10 @@ LEAST = 30
 EXACT = 1e-5
 """A cell is not cut if its scaled squared error is below this."""
 RIDGE = 0.01
-CAUTIOUS, BOLD = 0.5, 1.0
-"""Margins around the states seen: of a plant for the final plan, and of one for exploration, in which unknown
-states are reachable."""
+CAUTIOUS = 0.5
+"""The margin around the states seen, of a plant for the final plan."""
+BOLD = 1.0
+"""The same of a plant for exploration, in which unknown states are reachable."""
 _FAR = 1e9
 _PART = 0.95
 """Share of the samples to which a member of the ensemble is fitted."""

@@ -36,7 +36,9 @@ class Half:
     def labels(self, z: Floats, q: Floats, code: ActionCode) -> tuple[Floats, Floats]:
         """Return states, and values of the actions considered, in the half."""
         tried = code.tried()
-        images = [int(np.flatnonzero((tried == one).all(axis=1))[0]) for one in self.mirror.actions(tried)]
+        images = [
+            int(np.flatnonzero((tried == image).all(axis=1))[0]) for image in self.mirror.actions(tried)
+        ]
         outside = z[:, [self.side]] < 0.0
         return self.states(z), np.ascontiguousarray(np.where(outside, q[:, images], q))
 

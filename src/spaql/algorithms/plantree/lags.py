@@ -27,8 +27,10 @@ from spaql.spaces.states import unbounded
 
 _HELD_OUT = 5
 """Every fifth episode is held out."""
-MOST_DIFFERENCES, MOST_ACTIONS = 2, 4
-"""The most differences of a number, and the most last actions."""
+MOST_DIFFERENCES = 2
+"""The most differences of an observation."""
+MOST_ACTIONS = 4
+"""The most last actions."""
 _SHARE = 1 / 3
 """What is added must leave at most this share of the error."""
 _SMALL = 1e-2
@@ -183,8 +185,8 @@ def names_of(problem: Problem) -> tuple[list[str], list[str]]:
 def lags_from(data: Mapping[str, Any], dims: int) -> Lags:
     """Return the lags of a file."""
     found = tuple(
-        number({"difference": one}, "difference", 0, MOST_DIFFERENCES, whole=True)
-        for one in data["differences"]
+        number({"difference": count}, "difference", 0, MOST_DIFFERENCES, whole=True)
+        for count in data["differences"]
     )
     if len(found) != dims:
         raise ArchiveError("The file has differences of other numbers than those of an observation.")
@@ -224,8 +226,11 @@ def predicted(memory: Memory, code: ActionCode, lags: Lags) -> Prediction:
         found.append(Prediction(lags, mean((errors * errors).ravel()), least))
         if len(feature) == 1:
             break
-    least_error = min(one.error for one in found)
-    return max((one for one in found if one.error <= _NEAR * least_error), key=lambda one: one.least)
+    least_error = min(prediction.error for prediction in found)
+    return max(
+        (prediction for prediction in found if prediction.error <= _NEAR * least_error),
+        key=lambda prediction: prediction.least,
+    )
 
 
 def chosen_lags(memory: Memory, code: ActionCode) -> Prediction:
@@ -237,14 +242,14 @@ def chosen_lags(memory: Memory, code: ActionCode) -> Prediction:
     best = predicted(memory, code, Lags((0,) * memory.states.shape[1]))
     while best.error > _SMALL:
         found = [predicted(memory, code, lags) for lags in best.lags.larger()]
-        least = min((one.error for one in found), default=np.inf)
+        least = min((prediction.error for prediction in found), default=np.inf)
         if least > _SHARE * best.error:
             break
-        enough = [one for one in found if one.error <= max(_SMALL, _NEAR * least)]
-        best = min(enough, key=lambda one: (one.lags.count, one.error))
+        enough = [prediction for prediction in found if prediction.error <= max(_SMALL, _NEAR * least)]
+        best = min(enough, key=lambda prediction: (prediction.lags.count, prediction.error))
     while True:
         found = [predicted(memory, code, lags) for lags in best.lags.smaller()]
-        enough = [one for one in found if one.error <= max(_SMALL, _NEAR * best.error)]
+        enough = [prediction for prediction in found if prediction.error <= max(_SMALL, _NEAR * best.error)]
         if not enough:
             return best
-        best = min(enough, key=lambda one: one.error)
+        best = min(enough, key=lambda prediction: prediction.error)

@@ -31,8 +31,10 @@ _COARSE = 6.0
 _SWEEPS = 20
 _SWEEPS_AT_MOST = 200
 _CONVERGED = 1e-4
-_SEARCHING, _REFINING = 0.7, 0.05
-"""Width of the margin around the states seen, as a share of their range: until a goal is seen, and then."""
+_SEARCHING = 0.7
+"""Width of the margin around the states seen, as a share of their range, until a goal is seen."""
+_REFINING = 0.05
+"""The same afterwards."""
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,10 @@ _SMALL = 8
 """Up to this size, two ways to prune are tried."""
 _WORK = 8_000_000
 """Budget of a polish: steps in learned plants times the dimension of the state."""
-_STARTS, _PRUNING = 200, 100
-"""Starts of a polish, half of them those furthest below the best return from there so far; and of a prune."""
+_STARTS = 200
+"""Starts of a polish, half of them those furthest below the best return from there so far."""
+_PRUNING = 100
+"""Starts of a prune."""
 
 
 class LocalSearch:

@@ -68,7 +68,8 @@ class TestPlant:
     __test__ = False  # not a test of pytest's
 
     def __init__(self, memory: Memory, code: ActionCode, reward: Reward, ends: Ends) -> None:
-        self.code, self.scale = code, Scale.of(memory)
+        self.code = code
+        self.scale = Scale.of(memory)
         self._reward = reward
         self._ends = ends
         self._held = (memory.nexts == memory.states).all(axis=0)  # set-points, which a cut must not move

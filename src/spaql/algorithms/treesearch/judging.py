@@ -14,13 +14,17 @@ DOUBTS = {"": 0.0, "law": 1.0, "tree": 2.0}
 _JUDGEMENTS = 40
 """About so many judgements take a tenth of the budget."""
 _FEWEST_JUDGED = 24
+"""Starts of a judgement, unless these would take more than `_JUDGED_SHARE` of the budget."""
 _MOST_JUDGED = 2000
-"""Starts of a judgement; fewer than the fewest if so many would take more than a share of the budget."""
+"""The most starts of a judgement."""
 _JUDGED_SHARE = 0.02
+"""The share of the budget that the fewest starts may take."""
 _LEAST_JUDGED = 4
+"""Starts of a judgement with any budget."""
 _FIRST_JUDGED = 0.2
+"""The share of the starts by which trees are compared first."""
 _FEWEST_FIRST = 8
-"""The share of them by which trees are compared first; so many, if these are no more than half."""
+"""Starts of such a comparison, if these are no more than half."""
 
 
 def judge_racers(search: SearchState, racers: list[Racer]) -> None:

@@ -16,14 +16,15 @@ from spaql.kernels.treesearch.candidates import Floats
 from spaql.simulate import Phase
 
 FEWEST_JUDGED = 30
-MOST_JUDGED = 200
-"""Starts of a judgement, at least and at most."""
+"""The fewest starts of a judgement."""
+_MOST_JUDGED = 200
+"""The most."""
 _RESTED = 16
 """Episodes by which the error in steady state is measured."""
 
 
 def judged(ladder: Ladder, structure: Structure, tree: CandidateTree) -> Rung:
-    """Judge a controller: on the plant to design for, from the common starts, and on the plant itladder."""
+    """Judge a controller: on the plant to design for, from the common starts, and on the plant itself."""
     block = ladder.use(structure)
     returns, changes = _from_common_starts(ladder, tree)
     return Rung(
@@ -40,7 +41,7 @@ def judged(ladder: Ladder, structure: Structure, tree: CandidateTree) -> Rung:
 
 def climb(ladder: Ladder, rung: Rung) -> None:
     """Add a rung, or replace the one with its structure and as many leaves if it is better."""
-    alike = [i for i, one in enumerate(ladder.rungs) if one.is_like(rung)]
+    alike = [i for i, other in enumerate(ladder.rungs) if other.is_like(rung)]
     if not alike:
         ladder.rungs.append(rung)
     elif rung.score > ladder.rungs[alike[0]].score:
@@ -61,10 +62,10 @@ def nominal_of(ladder: Ladder, block: Block, tree: CandidateTree) -> Nominal:
     evaluator = ladder.evaluator
     horizon = ladder.meaning.problem.horizon
     evaluator.plant = None
-    begun = evaluator.starts(np.random.default_rng(0), _RESTED)
-    played = evaluator.play(tree, tree.vector[np.newaxis], begun, Phase.OWN_PLAY, visited=_RESTED * horizon)
+    starts = evaluator.starts(np.random.default_rng(0), _RESTED)
+    played = evaluator.play(tree, tree.vector[np.newaxis], starts, Phase.OWN_PLAY, visited=_RESTED * horizon)
     evaluator.plant = ladder.design
-    errors = [j for j, one in enumerate(block.features) if one.name in ladder.meaning.errors]
+    errors = [j for j, feature in enumerate(block.features) if feature.name in ladder.meaning.errors]
     return Nominal(
         math.fsum(played.returns[0].tolist()) / _RESTED,
         _rest_error(played.visited[:, errors], horizon),
@@ -86,12 +87,17 @@ def affordable_starts(ladder: Ladder, judgements: int) -> int:
     return int(0.1 * ladder.budget / (judgements * ladder.evaluator.length))
 
 
+def n_judging_starts(ladder: Ladder, judgements: int) -> int:
+    """Return the number of starts of each of n judgements."""
+    return min(max(affordable_starts(ladder, judgements), FEWEST_JUDGED), _MOST_JUDGED)
+
+
 def _rest_error(errors: Floats, horizon: int) -> float:
     """Return the largest mean error of the last quarter of an episode."""
-    found = 0.0
+    largest = 0.0
     last = max(1, horizon // 4)
     for begin in range(0, len(errors), horizon):
         rows = errors[begin : begin + horizon][-last:]
         means = np.abs([math.fsum(rows[:, j].tolist()) / len(rows) for j in range(rows.shape[1])])
-        found = max(found, float(means.max()))
-    return found
+        largest = max(largest, float(means.max()))
+    return largest

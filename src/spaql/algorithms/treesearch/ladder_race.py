@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from spaql.algorithms.treesearch.block import Usual
 from spaql.algorithms.treesearch.ladder import RACE, Ladder
 from spaql.algorithms.treesearch.ladder_judging import (
-    FEWEST_JUDGED,
-    MOST_JUDGED,
-    affordable_starts,
     climb,
     judged,
+    n_judging_starts,
 )
 from spaql.algorithms.treesearch.lqr import swing_up_racer
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.rungs import Rung
 from spaql.algorithms.treesearch.structures import ENERGY, NEXT, Structure
-from spaql.algorithms.treesearch.trees import CandidateTree, Rng
+from spaql.algorithms.treesearch.trees import Rng
 from spaql.classical import operating_point
 from spaql.controllers.controller import POSITION
 from spaql.simulate import Phase
@@ -27,7 +26,7 @@ from spaql.simulate import Phase
 _SWING_UP = 0.25
 """The share of the budget for the few numbers of a swing-up."""
 _SWINGS = 2
-"""So many times they are searched: one search alone may end in a swing-up that loses some starts."""
+"""How often they are searched: one search alone may end in a swing-up that loses some starts."""
 _ROUNDS = 3
 """Rounds of the race."""
 _MOVEMENT = 30
@@ -46,37 +45,12 @@ def measure(ladder: Ladder, rng: Rng) -> None:
         ladder.count_steps(ladder.meaning.pole.plant.steps)
     point = operating_point(ladder.meaning.problem)
     ladder.count_steps(point.steps if point else 0)
-    ladder.usual, sizes = Usual.about(point), dict[str, float]()
+    ladder.usual = Usual.about(point)
     for form, more in ladder.meaning.more.items():
-        base = next(kinds for one, kinds in ladder.meaning.plain if one == form)
+        base = next(kinds for plain_form, kinds in ladder.meaning.plain if plain_form == form)
         kinds = [kind for kind in (*base, *more) if ladder.meaning.has((kind,))]
-        structure = Structure(form, base).with_kinds(kinds)
-        seen = []
-        returns = list[float]()
-        for _ in range(_MEASURED):
-            block = ladder.use(structure)
-            tree = block.one_law()
-            numbers = tree.numbers.copy()
-            numbers[0, :, 1:] = rng.standard_normal(numbers.shape[1:] - np.array([0, 1]))
-            if form == POSITION:  # of the errors alone: anything else would not rest
-                errors = np.array([one.name in ladder.meaning.errors for one in block.features])
-                numbers[0, :, 1:] *= errors
-            tree = CandidateTree(
-                tree.left, numbers, tree.free, tree.allowed, tree.locked, tree.exact, listed=False
-            )
-            found = evaluator.play(
-                tree, tree.vector[np.newaxis], evaluator.starts(rng, 2), Phase.SEARCH, visited=2000
-            )
-            seen.append(found.visited)
-            returns += found.returns[0].tolist()
-        ladder.first_return = sorted(returns)[len(returns) // 2]
-        rows = np.concatenate(seen)
-        rows = rows[np.isfinite(rows).all(axis=1)]
-        for j, feature in enumerate(block.features):
-            size = float(np.sqrt(math.fsum((rows[:, j] ** 2).tolist()) / max(1, len(rows))))
-            sizes[feature.name] = float(f"{size:.2g}") if size > 0 else 1.0
-        ladder.usual = ladder.usual._replace(sizes=dict(sizes))
-    evaluator.judging_starts = evaluator.starts(rng, _n_judging_starts(ladder, _JUDGEMENTS))
+        _measure_features(ladder, Structure(form, base).with_kinds(kinds), rng)
+    evaluator.judging_starts = evaluator.starts(rng, n_judging_starts(ladder, _JUDGEMENTS))
     if ladder.meaning.pole:
         ladder.stage = "swing_up"
         return
@@ -87,9 +61,31 @@ def measure(ladder: Ladder, rng: Rng) -> None:
     ladder.stage = "race"
 
 
-def _n_judging_starts(ladder: Ladder, judgements: int) -> int:
-    """Return the number of starts of which so many judgements take a tenth of the budget."""
-    return min(max(affordable_starts(ladder, judgements), FEWEST_JUDGED), MOST_JUDGED)
+def _measure_features(ladder: Ladder, structure: Structure, rng: Rng) -> None:
+    """Measure the usual magnitudes of the features of a structure by random laws."""
+    evaluator = ladder.evaluator
+    block = ladder.use(structure)
+    visited = []
+    returns = list[float]()
+    for _ in range(_MEASURED):
+        tree = block.one_law()
+        numbers = tree.numbers.copy()
+        numbers[0, :, 1:] = rng.standard_normal(numbers.shape[1:] - np.array([0, 1]))
+        if structure.form == POSITION:  # of the errors alone: anything else would not rest
+            numbers[0, :, 1:] *= [feature.name in ladder.meaning.errors for feature in block.features]
+        tree = replace(tree, numbers=numbers)
+        starts = evaluator.starts(rng, 2)
+        played = evaluator.play(tree, tree.vector[np.newaxis], starts, Phase.SEARCH, visited=2000)
+        visited.append(played.visited)
+        returns += played.returns[0].tolist()
+    ladder.first_return = sorted(returns)[len(returns) // 2]
+    rows = np.concatenate(visited)
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    sizes = dict(ladder.usual.sizes)
+    for j, feature in enumerate(block.features):
+        size = float(np.sqrt(math.fsum((rows[:, j] ** 2).tolist()) / max(1, len(rows))))
+        sizes[feature.name] = float(f"{size:.2g}") if size > 0 else 1.0
+    ladder.usual = ladder.usual._replace(sizes=sizes)
 
 
 def swing_up(ladder: Ladder, rng: Rng) -> None:
@@ -101,7 +97,7 @@ def swing_up(ladder: Ladder, rng: Rng) -> None:
     steps = _SWING_UP * ladder.budget / _SWINGS
     for racer in racers:
         racer.run(ladder.evaluator, steps, 2 * steps, rng)
-    tried = priced(ladder, [judged(ladder, block.structure, one.found) for one in racers])
+    tried = priced(ladder, [judged(ladder, block.structure, racer.found) for racer in racers])
     climb(ladder, max(tried, key=lambda rung: rung.score))
     ladder.stage = "remove"
 

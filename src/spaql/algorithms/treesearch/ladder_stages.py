@@ -9,7 +9,7 @@ from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.algorithms.treesearch.ladder_finish import finish, polish, remove_terms, spend_rest
 from spaql.algorithms.treesearch.ladder_judging import climb, judged
 from spaql.algorithms.treesearch.ladder_race import measure, race, swing_up
-from spaql.algorithms.treesearch.ladder_structures import add_all, choose_rung, cut, remove_kinds
+from spaql.algorithms.treesearch.ladder_structures import add_all, choose_rung, cut_law, remove_kinds
 from spaql.algorithms.treesearch.trees import Rng
 from spaql.simulate import EpisodeRunner
 
@@ -19,7 +19,7 @@ STAGES: Mapping[str, Callable[[Ladder, Rng], None]] = {
     "race": race,
     "all": add_all,
     "remove": remove_kinds,
-    "leaves": cut,
+    "leaves": cut_law,
     "choose": choose_rung,
     "polish": polish,
     "terms": remove_terms,

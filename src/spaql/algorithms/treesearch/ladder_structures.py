@@ -7,10 +7,10 @@ from dataclasses import replace
 from spaql.algorithms.treesearch.ladder import ALL, LEAVES, RACE, REMOVE, Ladder
 from spaql.algorithms.treesearch.ladder_judging import (
     FEWEST_JUDGED,
-    MOST_JUDGED,
     affordable_starts,
     climb,
     judged,
+    n_judging_starts,
     nominal_of,
 )
 from spaql.algorithms.treesearch.lqr import lqr_racer, lqr_structure
@@ -31,7 +31,9 @@ def add_all(ladder: Ladder, rng: Rng) -> None:
     share = (ALL - RACE) * ladder.budget / (len(more) + 1)
     _regulate(ladder, share, rng)
     for form in more:
-        rung = max((one for one in ladder.rungs if one.structure.form == form), key=lambda one: one.score)
+        rung = max(
+            (rung for rung in ladder.rungs if rung.structure.form == form), key=lambda rung: rung.score
+        )
         kinds = [kind for kind in more[form] if ladder.meaning.has((kind,))]
         if ladder.usual.action:  # it is the constant
             kinds = [kind for kind in kinds if kind != CONSTANT]
@@ -53,7 +55,7 @@ def _regulate(ladder: Ladder, steps: float, rng: Rng) -> None:
     racers[0].run(ladder.evaluator, steps / 2, steps, rng)
     racers.append(Racer.of(racers[0].found, least=0.05, step=0.3))
     racers[1].run(ladder.evaluator, steps / 2, steps, rng)
-    tried = [judged(ladder, block.structure, one.found) for one in racers]
+    tried = [judged(ladder, block.structure, racer.found) for racer in racers]
     climb(ladder, max(tried, key=lambda rung: rung.score))
 
 
@@ -67,30 +69,30 @@ def _try(ladder: Ladder, structure: Structure, source: Rung, steps: float, rng: 
 
 def remove_kinds(ladder: Ladder, rng: Rng) -> None:
     """Remove each kind of feature: first of the rung with the highest score, then of the chosen one."""
-    first = max(ladder.rungs, key=lambda one: one.score)
+    first = max(ladder.rungs, key=lambda rung: rung.score)
     rung = ladder.rungs[ladder.best] if ladder.turn else first
     ladder.turn += 1
     kinds = [kind for kind in rung.structure.kinds if kind in ladder.meaning.more[rung.structure.form]]
     if not kinds or ladder.spent >= REMOVE * ladder.budget:
         ladder.stage = "leaves"
-        cut(ladder, rng)
+        cut_law(ladder, rng)
         return
     share = (REMOVE - ALL) * ladder.budget / 10
     for kind in kinds:
-        left = [one for one in rung.structure.kinds if one != kind]
-        _try(ladder, rung.structure.with_kinds(left), rung, share, rng)
+        others = [other for other in rung.structure.kinds if other != kind]
+        _try(ladder, rung.structure.with_kinds(others), rung, share, rng)
     if ladder.rungs[ladder.best] is rung:
         ladder.stage = "leaves"
 
 
-def cut(ladder: Ladder, rng: Rng) -> None:
+def cut_law(ladder: Ladder, rng: Rng) -> None:
     """Cut the law in two."""
     rung = ladder.rungs[ladder.best]
     if ladder.settings.max_leaves > rung.tree.n_leaves and not ladder.meaning.pole:
         ladder.use(rung.structure)
         for _ in range(_SPLITS):
-            found = ladder.evaluator.visited(rung.tree, 2000, rng)
-            state = found[int(rng.integers(len(found)))]
+            states = ladder.evaluator.visited(rung.tree, 2000, rng)
+            state = states[int(rng.integers(len(states)))]
             cut = random_cut(state, rng)
             tree = split(rung.tree, find_leaf(rung.tree, state), *cut)
             racer = Racer.of(tree, step=0.3)
@@ -106,11 +108,12 @@ def choose_rung(ladder: Ladder, rng: Rng) -> None:
     They are fresh ones, if a tenth of the budget is enough: the best of the search may have been lucky.
     """
     evaluator = ladder.evaluator
-    n = affordable_starts(ladder, len(ladder.rungs))
-    if n >= FEWEST_JUDGED or not len(evaluator.judging_starts):
-        evaluator.judging_starts = evaluator.starts(rng, min(max(n, FEWEST_JUDGED), MOST_JUDGED))
-        ladder.rungs = [judged(ladder, one.structure, one.tree) for one in ladder.rungs]
-    ladder.rungs = [_measured(ladder, one) for one in ladder.rungs]
+    judgements = len(ladder.rungs)
+    is_affordable = affordable_starts(ladder, judgements) >= FEWEST_JUDGED
+    if is_affordable or not len(evaluator.judging_starts):
+        evaluator.judging_starts = evaluator.starts(rng, n_judging_starts(ladder, judgements))
+        ladder.rungs = [judged(ladder, rung.structure, rung.tree) for rung in ladder.rungs]
+    ladder.rungs = [_measured(ladder, rung) for rung in ladder.rungs]
     ladder.best = choose(ladder.rungs)
     rung = ladder.rungs[ladder.best]
     ladder.racers = [(rung.structure, Racer.of(rung.tree, step=0.3))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.algorithms.first_law import FirstLaw
 from spaql.algorithms.learner import Algorithm
 from spaql.algorithms.replay.memory import Memory
 from spaql.algorithms.rule_learners import refuse_other_spaces
@@ -24,18 +22,15 @@ from spaql.algorithms.treesearch.rule_trees import (
     check_source,
     from_rules,
     idle_controller,
-    in_other_units,
-    over_inputs,
     to_rules,
 )
-from spaql.algorithms.treesearch.scales import bounded, mean
 from spaql.algorithms.treesearch.search import advance
 from spaql.algorithms.treesearch.search_file import restore_search, saved_search
 from spaql.algorithms.treesearch.search_state import SearchState
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
+from spaql.algorithms.treesearch.start import Start
 from spaql.algorithms.treesearch.structures import Meaning
-from spaql.algorithms.treesearch.symmetry import mirror_in, mirror_of
-from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tree
+from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf
 from spaql.archive import number
 from spaql.controllers import Controller
 from spaql.controllers.arrays import action_range
@@ -43,20 +38,9 @@ from spaql.controllers.controller import VELOCITY
 from spaql.controllers.file import controller_from, controller_to
 from spaql.controllers.policy import Rng
 from spaql.errors import SettingError, UnsupportedSpaceError
-from spaql.kernels.treesearch.candidates import Floats, Units
+from spaql.kernels.treesearch.candidates import Units
 from spaql.problems import Problem, perturbed
 from spaql.simulate import EpisodeRunner, Evaluation, Phase
-
-_MEASURED = 5000
-"""The most steps to measure the scales of the observations."""
-_FEW = 100
-"""With a budget of fewer episodes no random trees are tried besides a first law."""
-_COMPARED = 4
-"""Starts from which the best random tree is compared with a first law."""
-_ENOUGH = 0.02
-"""The share of that tree's lead over the others that the law may lack."""
-_LAW = 0.9
-"""The share of the budget for a first law, at most."""
 
 
 class TreeSearchLearner(Algorithm):
@@ -175,7 +159,11 @@ class TreeSearchLearner(Algorithm):
             ladder_stages.advance(self._climbs, runner, rng)
         else:
             if not self._measured:
-                self._measure(runner, rng)
+                start = Start(self.search, self.problem, self.settings, self._like, self.given, self._law)
+                start.run(runner, rng)
+                self._law = start.law
+                self._first_law = start.one_leaf
+                self.explored = start.explored
             advance(self.search, runner, rng)
         taken = {phase: runner.interactions[phase] - steps for phase, steps in before.items()}
         self.counts["search_steps"] += taken[Phase.SEARCH]
@@ -188,86 +176,6 @@ class TreeSearchLearner(Algorithm):
         if self._climbs:
             mean = self._climbs.incumbent.mean if self._climbs.incumbent else self._climbs.first_return
         return Evaluation(np.array([mean]), np.array([steps]), np.zeros((1, dims)))
-
-    def _measure(self, runner: EpisodeRunner, rng: Rng) -> None:
-        """Measure the scales of the observations where the better random trees go, or where a first law goes.
-
-        Where there is room for few episodes, the law is all that there is time for.
-        """
-        search = self.search
-        evaluator = self.search.evaluator
-        evaluator.runner = runner
-        evaluator.steps = 0
-        best: CandidateTree | None = None
-        inputs = np.empty((0, self._like.dims))
-        if self.given is None and not self._like.features:
-            search.mirror, taken = mirror_of(self.settings.mirror, self.problem, search.budget, rng)
-            runner.interactions.add(Phase.SEARCH, taken)
-            evaluator.steps += taken
-        if search.budget >= _FEW * self.problem.horizon or self.given is not None:
-            best, inputs = self._random_trees(rng)
-        if self.given is None:
-            room = _LAW * (search.budget - evaluator.steps)
-            first = FirstLaw(self.problem, room, runner, Phase.SEARCH, rng, evaluator.plant)
-            first.search(self.settings.max_leaves, lambda: self._is_better(best, first, rng))
-            evaluator.steps += first.spent
-            self._first_law = first.one_leaf
-            self.explored = first.memory
-            if search.mirror is None and not self._like.features:
-                search.mirror = mirror_in(self.settings.mirror, first.memory, self.problem)
-            if first.law is not None and self._is_better(best, first, rng):
-                self._law = first.law
-                inputs = first.visited
-                if self._like.features:
-                    self._law = over_inputs(first.law, self._like)
-                    law = from_rules(self._law, evaluator.units, search.base)
-                    inputs = self._visited(law, evaluator.starts(rng, _COMPARED))[0]
-            elif best is None:
-                inputs = self._random_trees(rng)[1]
-        before = evaluator.units
-        search.measure(inputs)
-        evaluator.runner = None
-        begun_at = "" if self._start is None else "law" if self.given is None else "tree"
-        if self._start is not None:
-            best = from_rules(self._start, evaluator.units, search.base)
-        elif best is not None:
-            best = in_other_units(best, before, evaluator.units)
-        search.plan(search.budget - evaluator.steps, best, begun_at)
-
-    def _is_better(self, best: CandidateTree | None, first: FirstLaw, rng: Rng) -> bool:
-        """Return whether a first law is better than the best random tree, or nearly as good."""
-        if best is None:
-            return True
-        starts = self.search.evaluator.starts(rng, min(len(first.returns), _COMPARED))
-        tree = self._visited(best, starts)[1]
-        nearly = tree - _ENOUGH * abs(tree - self.search.judgement.mean_return)
-        return math.fsum(first.returns.tolist()) / len(first.returns) > nearly
-
-    def _random_trees(self, rng: Rng) -> tuple[CandidateTree, Floats]:
-        """Return the best of some random trees, and the inputs of the better half."""
-        search = self.search
-        evaluator = self.search.evaluator
-        last = evaluator.steps + min(_MEASURED, 1 + search.budget // 50)
-        played: list[tuple[float, Floats]] = []
-        trees: list[CandidateTree] = []
-        through = np.zeros((1, self._like.dims))
-        while evaluator.steps < last:
-            size = int(rng.integers(1, 5))
-            trees.append(random_tree(search.base, min(size, self.settings.max_leaves), through, rng))
-            seen, total = self._visited(trees[-1], evaluator.starts(rng, 2))
-            played.append((total, seen))
-            inputs = np.concatenate([seen for _, seen in played])
-            through = inputs - mean(inputs) if len(inputs) else through
-        totals = [total for total, _ in played]
-        search.judgement = replace(search.judgement, mean_return=math.fsum(totals) / len(totals))
-        return trees[int(np.argmax(totals))], np.concatenate(_better_half(played))
-
-    def _visited(self, tree: CandidateTree, starts: Floats) -> tuple[Floats, float]:
-        """Return the inputs of a tree, but for those of a plant that explodes, and its mean return."""
-        played = self.search.evaluator.play(
-            tree, tree.vector[np.newaxis], starts, Phase.SEARCH, visited=_MEASURED
-        )
-        return bounded(played.visited), math.fsum(played.returns[0].tolist()) / len(starts)
 
     @property
     def policy(self) -> Controller:
@@ -352,9 +260,3 @@ class TreeSearchLearner(Algorithm):
             restore_ladder(self._climbs, data["search"], part(arrays, "search"))
         else:
             restore_search(self.search, data["search"], part(arrays, "search"))
-
-
-def _better_half(played: list[tuple[float, Floats]]) -> list[Floats]:
-    """Return the observations of the trees with the higher returns: the others go where no controller is."""
-    middle = sorted(total for total, _ in played)[len(played) // 2]
-    return [seen for total, seen in played if total >= middle]

@@ -47,14 +47,16 @@ def lqr_racer(block: Block, plant: LinearPlant) -> Racer:
 
     def laws(vectors: Floats) -> Floats:
         weights = np.exp(np.clip(vectors, -_LARGEST, _LARGEST))
-        return np.array([lqr_law(block, plant, one).vector for one in weights])
+        return np.array([lqr_law(block, plant, row).vector for row in weights])
 
     return Racer(block.one_law(), new_distribution(np.zeros(n), np.ones(n), 1.0), laws=laws)
 
 
 def regulator_gains(block: Block, plant: LinearPlant, weights: Floats) -> Floats:
     """Return the gains for weights of numbers, actions and integrals, each of its usual size."""
-    meaning, (n, m), k = block.meaning, plant.b.shape, len(plant.outputs)
+    meaning = block.meaning
+    n, m = plant.b.shape
+    k = len(plant.outputs)
     slow = meaning.problem.horizon * meaning.sample_time / 10
     line = np.full(plant.delay * m, np.inf)
     sizes = np.concatenate([plant.scale, line, plant.scale[list(plant.outputs)] * slow])
@@ -104,7 +106,7 @@ def swing_up_racer(block: Block, pole: Pole) -> Racer:
     regulator begins.
     """
     n = sum(pole.plant.b.shape)
-    names = [one.name for one in block.features]
+    names = [feature.name for feature in block.features]
     others = [1 + names.index(name) for name in pole.others]
     square, cosine = (names.index(name) for name in (SQUARE, pole.cosine))
     rate = falling_rate(block.meaning.problem, pole.plant)

@@ -23,7 +23,8 @@ _REMOVED = 0.25
 """How often a cut is removed before another is made."""
 _REPLACED = 0.5
 """How often a cut is only replaced."""
-_COPIED, _RESIZED = 0.4, 0.7
+_COPIED = 0.4
+_RESIZED = 0.7
 """How often the law of a new leaf is that of another leaf; and that, or its own with other sizes."""
 
 

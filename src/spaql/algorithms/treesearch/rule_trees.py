@@ -70,7 +70,8 @@ def rules_and_laws(first_child: Ints, allowed: Bools, numbers: Floats) -> dict[s
             feature[node] = used[0]
             threshold[node] = bound
         elif len(used) == 1:  # of -x < t the other side is x < u, with u the float after -t
-            feature[node], threshold[node] = used[0], np.nextafter(-bound, np.inf)
+            feature[node] = used[0]
+            threshold[node] = np.nextafter(-bound, np.inf)
             left[node], right[node] = right[node], left[node]
         else:
             feature[node] = inputs + len(sums)
@@ -175,8 +176,8 @@ def _locked_nodes(rules: Controller) -> Bools:
         j = int(rules.feature[node])
         if j < 0:
             locked[node] = any(
-                np.all(np.maximum(low[node], one.low) < np.minimum(high[node], one.high))
-                for one in rules.locks
+                np.all(np.maximum(low[node], lock.low) < np.minimum(high[node], lock.high))
+                for lock in rules.locks
             )
             continue
         left = int(rules.left[node])

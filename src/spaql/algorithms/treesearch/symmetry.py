@@ -17,7 +17,8 @@ from spaql.kernels.treesearch.candidates import Bools, Floats
 from spaql.problems import Problem
 from spaql.simulate import Episode, record_random
 
-_MOST, _SHARE = 10_000, 50
+_MOST = 10_000
+_SHARE = 50
 """Steps by which a mirror is looked for: at most so many, and one in so many of the budget."""
 _FEWEST = 5
 """Episodes that are played together, at least."""
