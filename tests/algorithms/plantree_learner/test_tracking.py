@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import spaql
 from spaql.algorithms.plantree.tracking import TrackedCandidates, fit_tracked
 from spaql.algorithms.plantree_learner import learner
+from spaql.algorithms.plantree_learner.design import new_search
 from spaql.cli import main
 from spaql.controllers import Controller, Integral, LastAction
 from spaql.kernels.plantree.tracking import ALIVE, EPISODE, GAINS, NOISE, SHIFT
@@ -105,7 +106,7 @@ def test_dead_time_is_a_sample_more_or_less(oven: spaql.PlanTree) -> None:
 
 
 def test_a_nominal_design_is_asked_for() -> None:
-    search = learner.new_search(spaql.make_problem("spaql/Oven-v0", measured=False), nominal=True)
+    search = new_search(spaql.make_problem("spaql/Oven-v0", measured=False), nominal=True)
     assert search.ladder is not None
     assert search.ladder.design is None
 
