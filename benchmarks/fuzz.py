@@ -48,7 +48,7 @@ from studies import parser
 import spaql
 from spaql import archive
 from spaql.agents import agent, design, history, problem_file
-from spaql.algorithms.plantree import replay_memory
+from spaql.algorithms.replay import memory as replay_memory
 from spaql.cli import main as command_line
 from spaql.controllers import file as controller_file
 from spaql.plants import PlantModel, plant_file, simulator, text

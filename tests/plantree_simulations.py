@@ -6,8 +6,8 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, Space
 
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.memory import Memory
 from spaql.kernels.plantree.controllers import ControllerTree
 from spaql.kernels.plantree.pwa_model import Plant
 from spaql.kernels.plantree.rollout import Simulation

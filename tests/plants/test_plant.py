@@ -11,7 +11,7 @@ import spaql
 from learned_plants import ENVIRONMENTS, experienced, known, some_steps
 from spaql import archive
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
-from spaql.algorithms.plantree.encoding import Scale
+from spaql.algorithms.replay.encoding import Scale
 from spaql.kernels.plantree.pwa_model import predict
 from spaql.plants import PlantModel, read_json, text, write_json
 from spaql.plants.json_form import SCHEMA

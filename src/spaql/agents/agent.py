@@ -26,7 +26,7 @@ from spaql.agents.progress import Compiling, Progress
 from spaql.agents.read_back import read_back
 from spaql.agents.train_tries import learn_best
 from spaql.agents.tries import Tries
-from spaql.algorithms import Learner, LearnerSettings
+from spaql.algorithms import Algorithm, LearnerSettings
 from spaql.controllers import Controller, Policy
 from spaql.errors import SettingError, nearest
 from spaql.problems import EnvironmentLike, Problem, make_problem
@@ -61,7 +61,7 @@ class Agent:
     (4,)
     """
 
-    learner_type: ClassVar[type[Learner]]
+    learner_type: ClassVar[type[Algorithm]]
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Agent:
         self.history = History()
         self.tries: Tries | None = None
         """The results of the tries that this agent was picked from; not saved with it."""
-        self._learner: Learner = self.learner_type(self.problem, self.settings)
+        self._learner: Algorithm = self.learner_type(self.problem, self.settings)
         self._policy: Policy | None = None
         """The current policy of the learner, once requested."""
         self._rng = np.random.default_rng(self.seed)
@@ -320,7 +320,7 @@ class Agent:
         return agent
 
 
-def make_settings(learner: type[Learner], values: Mapping[str, Any]) -> LearnerSettings:
+def make_settings(learner: type[Algorithm], values: Mapping[str, Any]) -> LearnerSettings:
     """Return the settings of a learner; an unknown name is refused, with the nearest valid one."""
     known = [f.name for f in dataclasses.fields(learner.settings_type)]
     for name in values:

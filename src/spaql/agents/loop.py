@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from spaql.agents.history import History
-from spaql.algorithms import Learner, LearnerSettings, Settings
+from spaql.algorithms import Algorithm, LearnerSettings, Settings
 from spaql.errors import SpaqlWarning
 from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Purpose, generator
@@ -18,7 +18,7 @@ AfterIteration = Callable[[dict[str, float]], bool]
 
 
 def train(
-    learner: Learner,
+    learner: Algorithm,
     problem: Problem,
     settings: LearnerSettings,
     history: History,
@@ -40,7 +40,7 @@ def train(
 
 
 def _iterate(
-    learner: Learner, problem: Problem, runner: EpisodeRunner, history: History, seed: int
+    learner: Algorithm, problem: Problem, runner: EpisodeRunner, history: History, seed: int
 ) -> dict[str, float]:
     """Train for an episode and evaluate; iteration 0 only evaluates, for learners that are evaluated.
 

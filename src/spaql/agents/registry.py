@@ -10,7 +10,7 @@ from spaql.agents.agent_file import agent_types
 from spaql.agents.history import History
 from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner, TreeSearchLearner
 from spaql.algorithms.plantree.coverage import Coverage
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.replay.memory import Memory
 from spaql.controllers import Controller
 from spaql.errors import SettingError, imported, nearest
 from spaql.plants import PlantModel
@@ -81,7 +81,7 @@ class PlanTree(Agent):
         It has the form of the setting `mirror`, such as "sin(angle),speed:torque".
         """
         symmetry = self._learner.mirror
-        return None if symmetry is None else symmetry.text(self._learner.task)
+        return None if symmetry is None else symmetry.text(self._learner.experience.task)
 
     def adopt(self, memory: Memory, rules: Controller) -> Self:
         """Take over the transitions of a log as episodes, and the controller that was fitted to them."""

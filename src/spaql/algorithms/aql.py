@@ -39,11 +39,6 @@ class AQLLearner(PartitionLearner):
         """The current greedy policy: AQL does not keep the best."""
         return self.candidate
 
-    def assess(self, mean_return: float) -> None:
-        """Record the best return, which does not affect training."""
-        if self.best_return is None or mean_return > self.best_return:
-            self.best_return = mean_return
-
     def columns(self) -> dict[str, float]:
         """Return the size of the partitions."""
         return {"arms": self.trainee.arms, "temperature": 0.0, "splits": self.splits, "resets": 0}

@@ -14,9 +14,9 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import moments, weighted_sum
 from spaql.algorithms.plantree.rule_trees import to_rules, with_laws, within_space
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import moments, weighted_sum
 from spaql.controllers import Controller, Laws, Policy, RecordingPolicy
 from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws
 from spaql.problems import Problem
@@ -26,14 +26,16 @@ Floats = NDArray[np.float64]
 
 _MOST = 40_000
 """Labelled states to fit to, at most; of more, evenly spaced ones are taken."""
-_LEAST_CHOICES, _LEAST_LAWS = 2, 10
+_LEAST_CHOICES = 2
+_LEAST_LAWS = 10
 """Fewest samples of a leaf."""
 _RIDGE = 0.1
 _REPEATS = 2
 """Regressions, after the first, that leave out saturated actions."""
 _SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of leaves of the trees that are compared."""
-_DIGITS, _DIGITS_LOSS = (3, 4, 6), 0.1
+_DIGITS = (3, 4, 6)
+_DIGITS_LOSS = 0.1
 """Significant digits of a tree's numbers that are tried, and what they may cost, as a share of the loss."""
 
 
@@ -93,7 +95,7 @@ def imitate(
         data.add(np.concatenate(player.episodes(result.lengths)))
     sizes = [n for n in _SIZES if n < leaves] + [leaves]
     trees = sorted(
-        (tree for n in sizes for tree in data.trees(n)), key=lambda one: (one.n_leaves, one.n_numbers)
+        (tree for n in sizes for tree in data.trees(n)), key=lambda tree: (tree.n_leaves, tree.n_numbers)
     )
 
     def mean_return(tree: Controller) -> float:

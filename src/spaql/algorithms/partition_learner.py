@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.learner import Learner, Settings, setting
+from spaql.algorithms.learner import Learner
 from spaql.algorithms.rule_sets import AUTHORS, RULE_SETS, RuleSet
-from spaql.archive import number
+from spaql.algorithms.saved import part, prefixed
+from spaql.algorithms.settings import Settings, setting
 from spaql.controllers import PartitionPolicy
 from spaql.controllers.policy import Rng
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
@@ -183,14 +184,12 @@ class PartitionLearner(Learner):
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the trainee's arrays and the best return."""
-        arrays = {f"trainee.{name}": array for name, array in self.trainee.arrays().items()}
-        return {"best_return": self.best_return}, arrays
+        return {"best_return": self.best_return}, prefixed("trainee", self.trainee.arrays())
 
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore the result of `state`."""
-        best = data["best_return"]
-        self.best_return = None if best is None else float(number(data, "best_return"))
-        self.trainee = self._partition_from(arrays, "trainee.")
+        self.restore_best_return(data)
+        self.trainee = self._partition_from(part(arrays, "trainee"))
 
     @classmethod
     def check_size(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -204,11 +203,9 @@ class PartitionLearner(Learner):
     def _trees(cls, problem: Problem) -> int:
         return problem.horizon if cls.time_variant else 1
 
-    def _partition_from(self, arrays: Mapping[str, NDArray[Any]], prefix: str) -> Partition:
-        """Return the partition whose arrays have this prefix; raises if it is not one of this problem."""
-        partition = Partition.from_arrays(
-            {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-        )
+    def _partition_from(self, arrays: Mapping[str, NDArray[Any]]) -> Partition:
+        """Return the partition of these arrays; raises if it is not one of this problem."""
+        partition = Partition.from_arrays(arrays)
         problem = self.problem
         expected = (problem.states.dims, list(problem.actions.sizes), self._trees(problem))
         if (partition.state_dims, partition.balls.action_sizes.tolist(), partition.trees) != expected:

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.learner import setting
 from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings
+from spaql.algorithms.saved import part, prefixed
+from spaql.algorithms.settings import setting
 from spaql.archive import number
 from spaql.controllers import PartitionPolicy
 from spaql.kernels.partition.update import Rules
@@ -126,7 +127,7 @@ class SPAQLLearner(PartitionLearner):
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return both partitions and the state of the schedule."""
         data, arrays = super().state()
-        arrays |= {f"best.{name}": array for name, array in self.best.arrays().items()}
+        arrays |= prefixed("best", self.best.arrays())
         schedule = {
             "temperature": self.temperature,
             "growth": self.growth,
@@ -137,7 +138,7 @@ class SPAQLLearner(PartitionLearner):
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore the result of `state`."""
         super().restore(data, arrays)
-        self.keep(self._partition_from(arrays, "best."))
+        self.keep(self._partition_from(part(arrays, "best")))
         self.temperature = float(number(data, "temperature", 0))
         self.growth = float(number(data, "growth", 0))
         self.changes = number(data, "changes", 0, whole=True)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from spaql.algorithms.learner import setting
 from spaql.algorithms.rule_sets import RULE_SETS
+from spaql.algorithms.settings import setting
 from spaql.algorithms.spaql import SPAQLLearner, SPAQLSettings
 from spaql.errors import SettingError
 from spaql.problems import Problem

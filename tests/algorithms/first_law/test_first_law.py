@@ -10,7 +10,7 @@ import spaql
 from spaql.algorithms.first_law import FirstLaw
 from spaql.algorithms.first_law.explore import HeldNoise, exploring
 from spaql.algorithms.first_law.model import AffineModel
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.replay.memory import Memory
 from spaql.errors import BadEnvironmentError
 from spaql.kernels.affine_model import DISTANCE, PLANES, QUADRATIC, RANGE
 from spaql.simulate import EpisodeRunner, Phase

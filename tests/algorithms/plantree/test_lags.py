@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
-from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.lags import Lags, chosen_lags
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.memory import Memory
 from spaql.controllers import Controller
 from spaql.controllers.features import LastAction, Observed
 from spaql.problems.disturbed_env import DisturbedEnv

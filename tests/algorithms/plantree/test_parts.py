@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 import spaql
 from plantree_simulations import double_integrator, everything, remember
 from spaql.algorithms.plantree.build import Candidate, choose
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.algorithms.plantree.rule_trees import to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.algorithms.plantree.termination import fit_termination, quadratic
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.memory import Memory
+from spaql.algorithms.replay.termination import fit_termination, quadratic
 from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws
 from spaql.kernels.plantree.pwa_model import best_cut, find, predict, principal_axes, solve
 from spaql.kernels.plantree.termination import grow_termination, logistic

@@ -9,9 +9,9 @@ from gymnasium.spaces import Box, Discrete, Space
 import spaql
 from plantree_simulations import double_integrator, four_leaves, game_of
 from spaql.algorithms.plantree.distil import _votes
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.polish import SIZES, LocalSearch
 from spaql.algorithms.plantree.rule_trees import from_rules, to_rules
+from spaql.algorithms.replay.encoding import ActionCode, Scale
 from spaql.kernels.plantree.controllers import ControllerTree, controls, count_leaves, grow_laws, tidy
 from spaql.kernels.plantree.local_search import polish, prune
 from spaql.kernels.plantree.pwa_model import find, move, predict

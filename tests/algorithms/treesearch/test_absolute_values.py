@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 import spaql
 from candidates import candidate_action
-from spaql.algorithms.plantree.mirror import Mirror
+from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.treesearch.neighbours import changed_neighbour, neighbour
+from spaql.algorithms.treesearch.race import begins_anew
+from spaql.algorithms.treesearch.racers import racer_at
 from spaql.algorithms.treesearch.rule_trees import idle_controller, in_other_units, to_rules
 from spaql.algorithms.treesearch.symmetry import basis_if_symmetric, nearest_in, symmetric_basis
 from spaql.algorithms.treesearch.trees import CandidateTree, find_leaf, one_leaf, random_tree
@@ -144,12 +146,12 @@ def test_a_search_with_wrong_scales_begins_anew() -> None:
     right = evaluator.units
     wrong = right._replace(scale=right.scale * np.array([1.0, 1.0, 8.0, 1.0]))
     search.incumbent = in_other_units(search.incumbent, right, wrong)
-    search.racers = [search._racer(search.incumbent)]
+    search.racers = [racer_at(search, search.incumbent)]
     evaluator.units = wrong
     search.restarts = 0
-    assert search._begins_anew(rng)
+    assert begins_anew(search, rng)
     assert search.stage == "measure"
     assert search.restarts == 1
     assert evaluator.units.scale[2] < wrong.scale[2] / 2
-    search.racers = [search._racer(search.incumbent)]
-    assert not search._begins_anew(rng)
+    search.racers = [racer_at(search, search.incumbent)]
+    assert not begins_anew(search, rng)

@@ -12,7 +12,8 @@ import spaql
 from spaql.algorithms.treesearch.block import Block, Usual
 from spaql.algorithms.treesearch.finish import simplify
 from spaql.algorithms.treesearch.ladder import Ladder
-from spaql.algorithms.treesearch.ladder_file import ladder_state, restore_ladder
+from spaql.algorithms.treesearch.ladder_file import restore_ladder, saved_ladder
+from spaql.algorithms.treesearch.ladder_judging import climb
 from spaql.algorithms.treesearch.lqr import (
     lqr_law,
     lqr_structure,
@@ -145,10 +146,10 @@ def test_a_rung_is_only_replaced_by_a_better_one_of_its_structure() -> None:
     assert len(kinds) == len(set(kinds))
     count = len(ladder.rungs)
     best = ladder.rungs[ladder.best]
-    ladder._climb(replace(best, returns=best.returns - 1.0))
+    climb(ladder, replace(best, returns=best.returns - 1.0))
     assert ladder.rungs[ladder.best] is best
     better = replace(best, returns=best.returns + 1.0)
-    ladder._climb(better)
+    climb(ladder, better)
     assert ladder.rungs[ladder.best] is better
     assert len(ladder.rungs) == count
 
@@ -257,7 +258,7 @@ def test_a_damaged_ladder_is_refused() -> None:
     agent = trained(steps=20_000)
     ladder = agent._learner.ladder
     assert ladder is not None
-    data, arrays = ladder_state(ladder)
+    data, arrays = saved_ladder(ladder)
     for change in ({"stage": "climb"}, {"racers": [["sideways", ["error"]]]}, {"best": 99}):
         with pytest.raises(ArchiveError):
             restore_ladder(ladder, {**data, **change}, arrays)
@@ -403,7 +404,7 @@ def test_a_simplification_that_rests_elsewhere_is_rejected() -> None:
     ladder = agent._learner.ladder
     assert isinstance(ladder, Ladder)
     rung = ladder.rungs[ladder.best]
-    ladder._use(rung.structure)
+    ladder.use(rung.structure)
     evaluator = ladder.evaluator
     evaluator.runner = EpisodeRunner(agent.problem, 1)
     assert simplify(evaluator, rung.tree, -1e9, 1e9, 1.0, keeps) is rung.tree

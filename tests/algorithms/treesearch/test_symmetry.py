@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import spaql
 from candidates import candidate_action
-from spaql.algorithms.plantree.mirror import Mirror, mirror_from
+from spaql.algorithms.mirrors.mirror import Mirror, mirror_from
 from spaql.algorithms.treesearch.finish import _simpler
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.symmetry import (
@@ -92,7 +92,7 @@ def test_random_actions_show_the_mirror(env: str) -> None:
 
 
 def test_a_mirror_that_random_actions_hid_is_found_in_steps_of_laws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spaql.algorithms.treesearch.learner.mirror_of", lambda *given: (None, 0))
+    monkeypatch.setattr("spaql.algorithms.treesearch.start.mirror_of", lambda *given: (None, 0))
     agent = spaql.TreeSearch("CartPole-v1", seed=0).learn(50_000)
     assert agent._learner.search.mirror == mirror_from(MIRRORS["CartPole-v1"], agent.problem)
 

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.encoding import ActionCode
+from spaql.algorithms.replay.encoding import ActionCode
 from spaql.controllers import Policy
 from spaql.controllers.policy import Rng
 from spaql.problems import Problem

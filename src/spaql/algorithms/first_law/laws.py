@@ -11,9 +11,9 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.first_law.model import AffineModel, motion_of
-from spaql.algorithms.plantree.encoding import ActionCode
-from spaql.algorithms.plantree.exact_sums import weighted_sum
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.exact_sums import weighted_sum
+from spaql.algorithms.replay.memory import Memory
 from spaql.controllers import Controller, Laws
 from spaql.kernels.affine_model import LEVELS, RANGE, SCORES
 from spaql.problems import Problem
@@ -32,10 +32,13 @@ _SAMPLES_EACH = 3
 """Samples of a leaf for each input, at least."""
 _GAIN = 0.1
 """The share of the squared errors that a cut must remove."""
-_UNEXPLAINED, _CURVATURE, _USUAL = 0.02, 0.1, 0.9
-"""Of a plant that counts as affine: the share of the variance of its rewards that is left, and the share of
-its motion that a cut would explain besides, without the largest steps: a few, as of a tank that is nearly
-empty, would decide alone."""
+_UNEXPLAINED = 0.02
+"""Of a plant that counts as affine, the share of the variance of its rewards that is left."""
+_CURVATURE = 0.1
+"""The share of its motion that a cut would explain besides."""
+_USUAL = 0.9
+"""The share of its steps that count, without the largest: a few, as of a tank that is nearly empty, would
+decide alone."""
 _CURVED = 1e-10
 """Mean squared errors of an observation below this are of an affine plant."""
 
@@ -217,7 +220,9 @@ def _nodes(cuts: list[Cut], model: AffineModel) -> tuple[NDArray[Any], Floats, N
     leaf = [0]
     for count, (row, j, at) in enumerate(cuts, start=1):
         node = leaf.index(row)
-        feature[node], leaf[node], left[node] = j, -1, len(feature)
+        feature[node] = j
+        leaf[node] = -1
+        left[node] = len(feature)
         threshold[node] = float(f"{model.centre[j] + at * model.scale[j]:.{_DIGITS}g}")
         feature += [-1, -1]
         threshold += [0.0, 0.0]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.exact_sums import mean, moments, weighted_sum
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.replay.exact_sums import mean, moments, weighted_sum
+from spaql.algorithms.replay.memory import Memory
 from spaql.kernels.affine_model import (
     DISTANCE,
     PLANES,
@@ -27,20 +27,33 @@ Rng = np.random.Generator
 
 _RIDGE = 1e-7
 """Of least squares, for each sample."""
-_EQUAL, _STILL = 1e-9, 0.95
+_EQUAL = 1e-9
+_STILL = 0.95
 """An observation that moves by less in this share of the steps stands still: set-points, measured loads."""
 _SAMPLES_EACH = 3
 """Samples for each weight of a quadratic reward, at least."""
-_PLANES, _TRIES, _ROUNDS, _MOST = (2, 4), 4, 15, 800
-"""Planes of a reward; how often they are begun anew and moved at most; and by how many samples."""
+_PLANES = (2, 4)
+"""Planes of a reward."""
+_TRIES = 4
+"""How often they are begun anew."""
+_ROUNDS = 15
+"""How often they are moved, at most."""
+_MOST = 800
+"""The samples by which they are fitted, at most."""
 _EXACT = 1e-3
 """A reward of which a smaller share is unexplained needs no planes."""
 _IDLE = 1e-6
 """A reward that depends on observations by less than this share is one of actions."""
 _LONG = 200
 """The most steps ahead of a regulator."""
-_EPISODES, _STEPS, _GENERATIONS, _FIRST_STEP = 24, 60, 40, 0.15
-"""Of a search in the model."""
+_EPISODES = 24
+"""Episodes of a search in the model."""
+_STEPS = 60
+"""Steps of such an episode, at most."""
+_GENERATIONS = 40
+"""Generations of the search."""
+_FIRST_STEP = 0.15
+"""The first step of its distribution."""
 
 
 class Reward(NamedTuple):

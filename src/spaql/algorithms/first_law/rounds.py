@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.first_law.explore import exploring
 from spaql.algorithms.first_law.laws import Offer, first_laws, first_trees
-from spaql.algorithms.plantree.encoding import ActionCode
-from spaql.algorithms.plantree.exact_sums import mean
-from spaql.algorithms.plantree.replay_memory import LARGEST, Memory
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.replay.memory import LARGEST, Memory
 from spaql.controllers import Controller, Policy
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation
@@ -25,30 +25,46 @@ from spaql.stats import standard_error
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
 
-_RANDOM, _FEWEST_RANDOM, _MOST_RANDOM = 0.1, 500, 3000
-"""The share of the budget for random steps, and their number."""
-_FOLLOWED, _MOST_FOLLOWED = 0.04, 2000
-"""The share of the budget for steps of the best law with noise, in each round; and their number."""
-_LENGTH, _MOST_LENGTH = 20, 80
-"""Steps of an episode of exploration: the first ones are short, so that many starts are seen."""
-_ROUNDS, _MOST_ROUNDS = 3, 6
-"""Rounds; more of them follow while they find better laws."""
+_RANDOM = 0.1
+"""The share of the budget for random steps."""
+_FEWEST_RANDOM = 500
+"""The fewest random steps."""
+_MOST_RANDOM = 3000
+"""The most random steps."""
+_FOLLOWED = 0.04
+"""The share of the budget for steps of the best law with noise, in each round."""
+_MOST_FOLLOWED = 2000
+"""The most such steps."""
+_LENGTH = 20
+"""Steps of the first episodes of exploration: they are short, so that many starts are seen."""
+_MOST_LENGTH = 80
+"""Steps of the last ones."""
+_ROUNDS = 3
+"""Rounds in any case."""
+_MOST_ROUNDS = 6
+"""Rounds while they find better laws."""
 _DOUBTFUL = 2
 """Rounds after which the search may end: one alone may have seen too little of the plant."""
 _PLAYED = 0.6
 """The share of the budget by the end of the rounds; the rest is for trees."""
 _DECIDED = 0.8
 """The share of the budget by the last comparison of laws, if trees are to come."""
-_FEWEST, _EACH = 4, 3
-"""The fewest laws of a race, and the episodes for each if there are more."""
-_MOST_FIRST, _MOST_STARTS = 4, 64
-"""Starts from which all laws of a race are played, and the best ones, at most."""
+_FEWEST = 4
+"""The fewest laws of a race."""
+_EACH = 3
+"""The episodes for each if there are more laws."""
+_MOST_FIRST = 4
+"""Starts from which all laws of a race are played, at most."""
+_MOST_STARTS = 64
+"""Starts from which the best ones are played, at most."""
 _FINALISTS = 6
 """Laws of all rounds that are compared once more."""
 _ALIKE = 0.003
 """Laws whose actions differ by less, as a share of the range, count as one."""
-_TREES, _MOST_LEAVES = 100, 5
-"""Trees are tried if the budget is this many episodes; the most leaves."""
+_TREES = 100
+"""Trees are tried if the budget is this many episodes."""
+_MOST_LEAVES = 5
+"""The most leaves of these trees."""
 _ENOUGH = 0.05
 """The share of the gain that a plainer tree may lack."""
 
@@ -242,7 +258,7 @@ class FirstLaw:
 
     def _cost(self, field: list[Candidate], count: int) -> float:
         """Return the steps that it takes to play laws from so many of the common starts."""
-        return sum(max(0, count - len(one.returns)) * one.length for one in field)
+        return sum(max(0, count - len(candidate.returns)) * candidate.length for candidate in field)
 
     def _compare(self, field: list[Candidate], old: Candidate, count: int) -> None:
         """Replace the best law so far by the plainest of the best, if that is better by more than chance."""

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.plantree.distil import distil, label
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import deviation, mean, means, moments
 from spaql.algorithms.plantree.folding import Half, half_of
-from spaql.algorithms.plantree.mirror import Mirror
 from spaql.algorithms.plantree.planning import Plan
 from spaql.algorithms.plantree.polish import LocalSearch
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.rule_trees import from_rules, to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import deviation, mean, means, moments
+from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.controllers import Controller
 from spaql.controllers.mirrored import leaves_to_read
 from spaql.kernels.plantree.controllers import ControllerTree
@@ -28,16 +28,20 @@ from spaql.problems import Problem
 
 _STARTS = 400
 """Starts of the search: half of them starts of episodes, half spread over the states seen."""
-_COMPARED, _FEWEST = 1000, 100
-"""Starts from which candidates are compared at an effort of 1, and the fewest."""
+_COMPARED = 1000
+"""Starts from which candidates are compared at an effort of 1."""
+_FEWEST = 100
+"""The fewest starts of such a comparison."""
 _LONG = 1000
 """Most steps of an episode of the search; candidates are compared by whole episodes, from fewer starts."""
 _TEST_PLANTS = 2
 """Test plants for each plant of the search."""
-_UNTRIED_MARGIN, _PLAIN_MARGIN = 5, 5
-"""Tolerances by which a candidate that never played must be better, to be the last choice; and by which the
-best candidate without a mirror must be, for the mirror to be dropped: the plants in which it is tested are
-fitted to the same steps as those in which it was searched, the others' are not."""
+_UNTRIED_MARGIN = 5
+"""Tolerances by which a candidate that never played must be better, to be the last choice."""
+_PLAIN_MARGIN = 5
+"""Tolerances by which the best candidate without a mirror must be better, for the mirror to be dropped: the
+plants in which it is tested are fitted to the same steps as those in which it was searched, the others' are
+not."""
 _PRICE = 0.01
 """Penalty on a change of the action over its whole range, in standard deviations of the reward."""
 
@@ -49,6 +53,11 @@ class Candidate:
     controller: Controller
     starts: list[Floats] = field(default_factory=list)
     returns: list[float] = field(default_factory=list)
+
+    def add_episode(self, start: Floats, total: float) -> None:
+        """Keep the start and the return of a whole episode that it has played."""
+        self.starts.append(start)
+        self.returns.append(total)
 
 
 def search(
@@ -81,7 +90,9 @@ def search(
     local_search = LocalSearch(simulation, settings.effort, rng)
     first = max(distil(code, *labels, settings.leaves), key=lambda tree: mean(local_search.returns(tree)))
     found = list(local_search.descend(first))
-    found += [local_search.polished(from_rules(one.controller, plan.scale, code)) for one in played]
+    found += [
+        local_search.polished(from_rules(candidate.controller, plan.scale, code)) for candidate in played
+    ]
     return [to_rules(tree, plan.scale, code, problem) for tree in found]
 
 
@@ -106,10 +117,12 @@ def _search_half(
         local_search = LocalSearch(half.simulation(simulation), settings.effort, rng)
         for tree in distil(code, *half.labels(*labels, code), settings.leaves // 2):
             found.append((mean(local_search.returns(tree)), half, local_search, tree))
-    _, half, local_search, first = max(found, key=lambda one: one[0])
+    _, half, local_search, first = max(found, key=lambda result: result[0])
     trees = list(local_search.descend(first, last=1))
-    for one in played:
-        trees.append(local_search.polished(from_rules(half_of(one.controller, half.side), plan.scale, code)))
+    for candidate in played:
+        trees.append(
+            local_search.polished(from_rules(half_of(candidate.controller, half.side), plan.scale, code))
+        )
     return [half.unfold(to_rules(tree, plan.scale, code, problem), code) for tree in trees]
 
 
@@ -132,15 +145,16 @@ def choose(
     """
     scale = Scale.of(memory)
     test = _test(memory, scale, code, settings, rng)
-    trees = [from_rules(one.controller, scale, code) for one in candidates]
+    trees = [from_rules(candidate.controller, scale, code) for candidate in candidates]
     predicted, by_plant = _predicted(test, trees)
     scores = means(predicted) - moments(by_plant)[1]
-    played = np.array([bool(one.returns) for one in candidates])
+    played = np.array([bool(candidate.returns) for candidate in candidates])
     shortfall = np.zeros(len(candidates))
     error = np.zeros(len(candidates))
     for i in np.flatnonzero(played):
-        one = candidates[i]
-        gap = _mean_over_plants(test, scale.z(np.array(one.starts)), trees[i]) - np.array(one.returns)
+        candidate = candidates[i]
+        predicted_here = _mean_over_plants(test, scale.z(np.array(candidate.starts)), trees[i])
+        gap = predicted_here - np.array(candidate.returns)
         spread = deviation(gap, ddof=1) if len(gap) > 1 else deviation(predicted[i])
         error[i] = spread / math.sqrt(len(gap))
         shortfall[i] = mean(gap) + error[i]
@@ -156,8 +170,8 @@ def choose(
     if last:
         standard_error = _standard_error(by_plant, best)
         least -= np.sqrt(standard_error * standard_error + error * error + error[best] * error[best])
-    near = [one for one, ok in zip(candidates, scores >= least, strict=True) if ok]
-    return min(near, key=lambda one: leaves_to_read(one.controller))
+    near = [candidate for candidate, ok in zip(candidates, scores >= least, strict=True) if ok]
+    return min(near, key=lambda candidate: leaves_to_read(candidate.controller))
 
 
 def keeps_mirror(
@@ -176,7 +190,9 @@ def keeps_mirror(
     """
     scale = Scale.of(memory)
     test = _test(memory, scale, code, settings, rng)
-    predicted, by_plant = _predicted(test, [from_rules(one, scale, code) for one in (*mirrored, *plain)])
+    predicted, by_plant = _predicted(
+        test, [from_rules(controller, scale, code) for controller in (*mirrored, *plain)]
+    )
     scores = means(predicted)
     best = int(scores[: len(mirrored)].argmax())
     other = len(mirrored) + int(scores[len(mirrored) :].argmax())

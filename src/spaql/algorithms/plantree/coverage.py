@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.known_ends import end_condition
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
-from spaql.algorithms.plantree.rule_trees import in_pairs
 from spaql.algorithms.plantree.support import TestPlant
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.rule_learners import in_pairs
 from spaql.controllers import Controller
 from spaql.problems import Problem
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from spaql.algorithms.plantree.encoding import ActionCode
-from spaql.algorithms.plantree.exact_sums import mean
 from spaql.algorithms.plantree.labels import label_rollouts
 from spaql.algorithms.plantree.planning import Plan
-from spaql.algorithms.plantree.replay_memory import Floats
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.replay.memory import Floats
 from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws
 from spaql.kernels.plantree.rollout import Simulation
 
 _LABELLED = 3000
 """Labelled states: of the memory, and of each round in the learned plants."""
 _ROUNDS = 3
-_LEAST_CHOICES, _LEAST_LAWS = 2, 10
+_LEAST_CHOICES = 2
+_LEAST_LAWS = 10
 """Fewest samples of a leaf."""
 _RIDGE = 0.1
 _REPEATS = 2

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import mean, moments
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
-from spaql.algorithms.plantree.termination import fit_termination
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import mean, moments
+from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.replay.termination import fit_termination
 from spaql.kernels.plantree.pwa_model import Plant, cell_boxes, find_all, grow_motion
 
 LEAST = 30
@@ -16,9 +16,10 @@ LEAST = 30
 EXACT = 1e-5
 """A cell is not cut if its scaled squared error is below this."""
 RIDGE = 0.01
-CAUTIOUS, BOLD = 0.5, 1.0
-"""Margins around the states seen: of a plant for the final plan, and of one for exploration, in which unknown
-states are reachable."""
+CAUTIOUS = 0.5
+"""The margin around the states seen, of a plant for the final plan."""
+BOLD = 1.0
+"""The same of a plant for exploration, in which unknown states are reachable."""
 _FAR = 1e9
 _PART = 0.95
 """Share of the samples to which a member of the ensemble is fitted."""

@@ -9,10 +9,11 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.encoding import ActionCode
-from spaql.algorithms.plantree.mirror import Mirror
-from spaql.algorithms.plantree.replay_memory import Floats
-from spaql.algorithms.plantree.rule_trees import in_pairs, rules_to, within_space
+from spaql.algorithms.mirrors.mirror import Mirror
+from spaql.algorithms.plantree.rule_trees import rules_to, within_space
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.memory import Floats
+from spaql.algorithms.rule_learners import in_pairs
 from spaql.controllers import Controller, Laws
 from spaql.controllers.file import NODES
 from spaql.controllers.minimise import minimised
@@ -35,7 +36,9 @@ class Half:
     def labels(self, z: Floats, q: Floats, code: ActionCode) -> tuple[Floats, Floats]:
         """Return states, and values of the actions considered, in the half."""
         tried = code.tried()
-        images = [int(np.flatnonzero((tried == one).all(axis=1))[0]) for one in self.mirror.actions(tried)]
+        images = [
+            int(np.flatnonzero((tried == image).all(axis=1))[0]) for image in self.mirror.actions(tried)
+        ]
         outside = z[:, [self.side]] < 0.0
         return self.states(z), np.ascontiguousarray(np.where(outside, q[:, images], q))
 

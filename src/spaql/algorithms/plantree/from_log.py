@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from spaql.algorithms.mirrors.detection import chosen_mirror
 from spaql.algorithms.plantree.build import Candidate, search
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import deviation, mean
 from spaql.algorithms.plantree.folding import with_smallest_half
 from spaql.algorithms.plantree.known_ends import known_ends
 from spaql.algorithms.plantree.next_experiment import Place, places_to_visit
 from spaql.algorithms.plantree.planning import make_plan
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.rule_trees import to_rules, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree.support import ModelEpisodes, TestPlant
-from spaql.algorithms.plantree.symmetry import chosen_mirror
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import deviation, mean
+from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.controllers import Controller
 from spaql.errors import SettingError
 from spaql.formatting import counted
@@ -29,10 +29,14 @@ from spaql.problems import Problem
 from spaql.problems.from_log import LoggedProblem
 from spaql.stats import t975
 
-SUPPORTED, DOUBTFUL, UNSUPPORTED = "supported", "doubtful", "not supported by the data"
+SUPPORTED = "supported"
+DOUBTFUL = "doubtful"
+UNSUPPORTED = "not supported by the data"
 """The verdicts."""
-_CLIPPED_DOUBTFUL, _CLIPPED_REFUSED = 0.015, 0.03
-"""Shares of clipped steps above which a controller is doubtful, and not supported."""
+_CLIPPED_DOUBTFUL = 0.015
+"""The share of clipped steps above which a controller is doubtful."""
+_CLIPPED_REFUSED = 0.03
+"""The share above which it is not supported."""
 _UNSEEN = 0.1
 _UNSEEN_EPISODES = 0.3
 """Shares of steps with unseen actions, and of episodes with such a step, above which one is doubtful."""
@@ -46,13 +50,17 @@ _NEAR = 0.05
 _LOOKED_AT = 3
 """Candidates besides the chosen one that decide what to log next."""
 _FOLDS = 5
-_STARTS, _FEWEST_STARTS = 200, 40
-"""Most starts of a measurement, and the fewest, some of them repeated, of a fold."""
+_STARTS = 200
+"""Most starts of a measurement."""
+_FEWEST_STARTS = 40
+"""The fewest, some of them repeated, of a fold."""
 _CLONES = (6, 16, 4)
 """Most leaves of the clones of the logged behaviour; the first is improved by the search, too."""
-_LEAST_CHOICES, _LEAST_LAWS = 20, 30
+_LEAST_CHOICES = 20
+_LEAST_LAWS = 30
 """Fewest samples of a leaf of a clone."""
-_RIDGE, _REPEATS = 0.1, 2
+_RIDGE = 0.1
+_REPEATS = 2
 """Of the clone's laws (see `distil`)."""
 
 
@@ -105,12 +113,14 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     logged = _logged_returns(memory, steps)
     plant = TestPlant(memory, code, given.objective.rewards, given.objective.ends)
     starts = _some(memory.states[memory.begins], _STARTS)
-    rolled = [plant.roll(one.controller, starts, steps) for one in candidates]
+    rolled = [plant.roll(candidate.controller, starts, steps) for candidate in candidates]
     near = _nearly_best(rolled, edge, logged)
     held_out = _HeldOut(given, memory, code, seed)
     promises = {i: held_out.promise(candidates[i].controller) for i in near}
     chosen = _most_promising(candidates, promises, settings.tolerance)
-    best, (predicted, half), played = candidates[chosen], promises[chosen], rolled[chosen]
+    best = candidates[chosen]
+    predicted, half = promises[chosen]
+    played = rolled[chosen]
     verdict, reasons = _verdict(given, memory, played, predicted, half, np.array(logged))
     controllers = [best.controller, *(candidates[i].controller for i in _better(rolled, chosen))]
     return LogFit(
@@ -162,7 +172,9 @@ def _nearly_best(played: list[ModelEpisodes], edge: float, logged: tuple[float, 
 
     If some of these stay within the data, only those.
     """
-    scores = np.array([mean(one.returns) - edge * one.clipped * one.length for one in played])
+    scores = np.array(
+        [mean(episodes.returns) - edge * episodes.clipped * episodes.length for episodes in played]
+    )
     best = float(scores.max())
     spread = max(float(np.ptp(logged)), abs(best - mean(np.array(logged))))
     near = [i for i, score in enumerate(scores) if score >= best - _NEAR * spread]
@@ -184,7 +196,7 @@ def _most_promising(
 
 def _better(played: list[ModelEpisodes], chosen: int) -> list[int]:
     """Return a few candidates with higher returns if nothing is charged for leaving the data, best first."""
-    returns = [mean(one.returns) for one in played]
+    returns = [mean(episodes.returns) for episodes in played]
     better = [i for i, value in enumerate(returns) if value > returns[chosen]]
     return sorted(better, key=lambda i: -returns[i])[:_LOOKED_AT]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.dynamics import CAUTIOUS
-from spaql.algorithms.plantree.replay_memory import Floats, KnownEnds, Memory
+from spaql.algorithms.replay.memory import Floats, KnownEnds, Memory
 from spaql.problems import Problem
 from spaql.program.formula import Formula
 from spaql.spaces import identifier

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spaql.algorithms.plantree.planning import Plan
-from spaql.algorithms.plantree.replay_memory import Floats
+from spaql.algorithms.replay.memory import Floats
 from spaql.kernels.plantree.controllers import ControllerTree, controls
 from spaql.kernels.plantree.pwa_model import move
 from spaql.kernels.plantree.rollout import Simulation

@@ -10,11 +10,11 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from spaql.algorithms.names import actions_of, ago, observations_of, without_units
 from spaql.algorithms.plantree.dynamics import EXACT, LEAST, RIDGE
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import mean, moments
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
-from spaql.algorithms.treesearch.structures import ago
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import mean, moments
+from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.archive import number
 from spaql.controllers import Controller
 from spaql.controllers.feature_table import feature_names
@@ -22,13 +22,15 @@ from spaql.controllers.features import Difference, Feature, LastAction, Observed
 from spaql.errors import ArchiveError
 from spaql.kernels.plantree.pwa_model import find_all, grow_motion
 from spaql.problems import Problem
-from spaql.spaces import StandardStates, action_names, observation_names, split_unit
+from spaql.spaces import StandardStates
 from spaql.spaces.states import unbounded
 
 _HELD_OUT = 5
 """Every fifth episode is held out."""
-MOST_DIFFERENCES, MOST_ACTIONS = 2, 4
-"""The most differences of a number, and the most last actions."""
+MOST_DIFFERENCES = 2
+"""The most differences of an observation."""
+MOST_ACTIONS = 4
+"""The most last actions."""
 _SHARE = 1 / 3
 """What is added must leave at most this share of the error."""
 _SMALL = 1e-2
@@ -154,7 +156,9 @@ def with_lags(problem: Problem, lags: Lags) -> Problem:
         np.concatenate([end, sign * free, *[np.ravel(last)] * lags.actions]).astype(np.float64)
         for end, sign, last in ((seen.low, -1.0, done.low), (seen.high, 1.0, done.high))
     )
-    names = feature_names([*map(Observed, names_of(problem)[0]), *features], *_full_names(problem))
+    names = feature_names(
+        [*map(Observed, names_of(problem)[0]), *features], observations_of(problem), actions_of(problem)
+    )
     space = Box(low, high, dtype=np.float64)
     squash = dict.fromkeys(np.flatnonzero(unbounded(space)).tolist(), 1.0)  # no cube is used
     states = StandardStates.of(space, squash=squash, names=tuple(names))
@@ -173,23 +177,16 @@ def lagged_controller(rules: Controller, problem: Problem, lags: Lags) -> Contro
     )
 
 
-def _full_names(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the numbers of an observation and of an action, with their units."""
-    seen = observation_names(problem.states.space, problem.states.names)
-    return tuple(seen), tuple(action_names(problem.actions.space, problem.actions.names))
-
-
 def names_of(problem: Problem) -> tuple[list[str], list[str]]:
-    """Return the same without units."""
-    seen, done = ([split_unit(one)[0] for one in names] for names in _full_names(problem))
-    return seen, done
+    """Return the names of the components of an observation and of an action, without their units."""
+    return without_units(observations_of(problem)), without_units(actions_of(problem))
 
 
 def lags_from(data: Mapping[str, Any], dims: int) -> Lags:
     """Return the lags of a file."""
     found = tuple(
-        number({"difference": one}, "difference", 0, MOST_DIFFERENCES, whole=True)
-        for one in data["differences"]
+        number({"difference": count}, "difference", 0, MOST_DIFFERENCES, whole=True)
+        for count in data["differences"]
     )
     if len(found) != dims:
         raise ArchiveError("The file has differences of other numbers than those of an observation.")
@@ -229,8 +226,11 @@ def predicted(memory: Memory, code: ActionCode, lags: Lags) -> Prediction:
         found.append(Prediction(lags, mean((errors * errors).ravel()), least))
         if len(feature) == 1:
             break
-    least_error = min(one.error for one in found)
-    return max((one for one in found if one.error <= _NEAR * least_error), key=lambda one: one.least)
+    least_error = min(prediction.error for prediction in found)
+    return max(
+        (prediction for prediction in found if prediction.error <= _NEAR * least_error),
+        key=lambda prediction: prediction.least,
+    )
 
 
 def chosen_lags(memory: Memory, code: ActionCode) -> Prediction:
@@ -242,14 +242,14 @@ def chosen_lags(memory: Memory, code: ActionCode) -> Prediction:
     best = predicted(memory, code, Lags((0,) * memory.states.shape[1]))
     while best.error > _SMALL:
         found = [predicted(memory, code, lags) for lags in best.lags.larger()]
-        least = min((one.error for one in found), default=np.inf)
+        least = min((prediction.error for prediction in found), default=np.inf)
         if least > _SHARE * best.error:
             break
-        enough = [one for one in found if one.error <= max(_SMALL, _NEAR * least)]
-        best = min(enough, key=lambda one: (one.lags.count, one.error))
+        enough = [prediction for prediction in found if prediction.error <= max(_SMALL, _NEAR * least)]
+        best = min(enough, key=lambda prediction: (prediction.lags.count, prediction.error))
     while True:
         found = [predicted(memory, code, lags) for lags in best.lags.smaller()]
-        enough = [one for one in found if one.error <= max(_SMALL, _NEAR * best.error)]
+        enough = [prediction for prediction in found if prediction.error <= max(_SMALL, _NEAR * best.error)]
         if not enough:
             return best
-        best = min(enough, key=lambda one: one.error)
+        best = min(enough, key=lambda prediction: prediction.error)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import weighted_sum
-from spaql.algorithms.plantree.mirror import Mirror
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import weighted_sum
+from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.errors import SettingError
 from spaql.kernels.plantree.pwa_model import Ints, Plant, find_all
 from spaql.kernels.plantree.raw_model import RawPlant

@@ -8,13 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.exact_sums import mean
-from spaql.algorithms.plantree.replay_memory import Floats
 from spaql.algorithms.plantree.support import TestPlant
+from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.replay.memory import Floats
 from spaql.controllers import Controller
 from spaql.kernels.plantree.pwa_model import Ints
 
-EDGE, UNSEEN, UNCERTAIN = "edge of the data", "action not logged here", "predictions differ"
+EDGE = "edge of the data"
+UNSEEN = "action not logged here"
+UNCERTAIN = "predictions differ"
 """Why a place is to be visited."""
 MOST = 12
 """Most places of a table."""
@@ -66,7 +68,7 @@ def places_to_visit(
     first.
     """
     played = _play(plant, controllers, starts, steps)
-    after = [one.predict(played.states, played.inputs) for one in others]
+    after = [other.predict(played.states, played.inputs) for other in others]
     differ = (np.std(after, axis=0) / plant.scale.deviation).max(axis=1)
     found: list[Place] = []
     for why, chosen in ((EDGE, played.clipped), (UNSEEN, played.unseen & ~played.clipped)):

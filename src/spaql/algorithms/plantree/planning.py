@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.dynamics import BOLD, CAUTIOUS, fit_plant
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import mean
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.kernels.plantree.pwa_model import Plant
 from spaql.kernels.plantree.value_cells import (
     ValueCells,
@@ -31,8 +31,10 @@ _COARSE = 6.0
 _SWEEPS = 20
 _SWEEPS_AT_MOST = 200
 _CONVERGED = 1e-4
-_SEARCHING, _REFINING = 0.7, 0.05
-"""Width of the margin around the states seen, as a share of their range: until a goal is seen, and then."""
+_SEARCHING = 0.7
+"""Width of the margin around the states seen, as a share of their range, until a goal is seen."""
+_REFINING = 0.05
+"""The same afterwards."""
 
 
 @dataclass(frozen=True)

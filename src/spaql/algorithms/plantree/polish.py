@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.exact_sums import mean
-from spaql.algorithms.plantree.replay_memory import Floats
+from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.replay.memory import Floats
 from spaql.kernels.plantree.controllers import ControllerTree, count_leaves, tidy
 from spaql.kernels.plantree.local_search import polish, prune
 from spaql.kernels.plantree.rollout import Simulation, play_all
@@ -19,8 +19,10 @@ _SMALL = 8
 """Up to this size, two ways to prune are tried."""
 _WORK = 8_000_000
 """Budget of a polish: steps in learned plants times the dimension of the state."""
-_STARTS, _PRUNING = 200, 100
-"""Starts of a polish, half of them those furthest below the best return from there so far; and of a prune."""
+_STARTS = 200
+"""Starts of a polish, half of them those furthest below the best return from there so far."""
+_PRUNING = 100
+"""Starts of a prune."""
 
 
 class LocalSearch:

@@ -10,10 +10,9 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import weighted_sum
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import weighted_sum
 from spaql.controllers import Controller, Laws
-from spaql.controllers.arrays import copied_nodes
 from spaql.controllers.file import controller_from, controller_to
 from spaql.controllers.nodes import Nodes
 from spaql.errors import ArchiveError
@@ -128,18 +127,3 @@ def within_space(rules: Controller) -> Controller:
     used = np.unique(kept["leaf"][kept["feature"] < 0])
     kept["leaf"] = np.where(kept["feature"] < 0, np.searchsorted(used, kept["leaf"]), -1)
     return replace(rules, **kept, laws=Laws(rules.laws.gain[used], rules.laws.offset[used]))
-
-
-def in_pairs(rules: Controller) -> Controller:
-    """Return the same rules with the right side of each next to its left side, as `from_rules` needs it."""
-    order = copied_nodes(rules)
-    inner = rules.feature[order] >= 0
-    left = np.where(inner, 2 * np.cumsum(inner) - 1, -1)
-    return replace(
-        rules,
-        feature=rules.feature[order],
-        threshold=rules.threshold[order],
-        left=left,
-        right=np.where(inner, left + 1, -1),
-        leaf=rules.leaf[order],
-    )

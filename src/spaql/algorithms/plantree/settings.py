@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spaql.algorithms.learner import LearnerSettings, setting
+from spaql.algorithms.settings import LearnerSettings, setting
 from spaql.errors import SettingError
 
 

@@ -11,10 +11,10 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.rule_trees import from_rules
 from spaql.algorithms.plantree.tried_actions import TriedActions
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.memory import LARGEST, Floats, Memory
 from spaql.controllers import Controller
 from spaql.errors import SettingError
 from spaql.kernels.plantree.controllers import controls
@@ -68,7 +68,8 @@ class TestPlant:
     __test__ = False  # not a test of pytest's
 
     def __init__(self, memory: Memory, code: ActionCode, reward: Reward, ends: Ends) -> None:
-        self.code, self.scale = code, Scale.of(memory)
+        self.code = code
+        self.scale = Scale.of(memory)
         self._reward = reward
         self._ends = ends
         self._held = (memory.nexts == memory.states).all(axis=0)  # set-points, which a cut must not move

@@ -1,22 +1,19 @@
-"""A learned plant that follows set-points, in which the ladder designs controllers with memory."""
+"""A learned plant with recorded set-points, in which controllers with memory are designed."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 from gymnasium.spaces import Box
 
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import mean
 from spaql.algorithms.plantree.lags import Prediction
 from spaql.algorithms.plantree.learned_plant import as_printed, raw_plant
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
-from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
-from spaql.algorithms.treesearch.ladder import Ladder
-from spaql.controllers import Controller
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.controllers.arrays import action_range
 from spaql.kernels.controller import RESET
 from spaql.kernels.plantree.pwa_model import fit_cell
@@ -197,56 +194,3 @@ class TrackedRunner(EpisodeRunner):
         if name not in self._candidates:
             self._candidates[name] = TrackedCandidates(self._tracked, self._problem, plant)
         return self._candidates[name]
-
-
-@dataclass(eq=False)
-class Design:
-    """A controller with memory, by the search that found it in a learned plant, and what it has played."""
-
-    search: TreeSearchLearner
-    returns: list[float] = field(default_factory=list)
-    """Of the whole episodes that it has played in the environment."""
-
-    @property
-    def ladder(self) -> Ladder:
-        """The ladder that was climbed."""
-        assert self.search.ladder is not None
-        return self.search.ladder
-
-    @property
-    def controller(self) -> Controller:
-        """The controller that was chosen."""
-        return self.ladder.controller
-
-
-def new_search(problem: Problem, *, nominal: bool) -> TreeSearchLearner:
-    """Return a search for a controller with memory, in a plant without equations."""
-    search = TreeSearchLearner(replace(problem, dynamics=None), TreeSearchSettings(nominal=nominal))
-    assert search.ladder is not None
-    if not nominal:
-        declared = problem.dynamics.perturbation if problem.dynamics else None
-        search.ladder.design = declared or Perturbation()
-    return search
-
-
-def design(
-    tracked: Tracked,
-    problem: Problem,
-    before: list[Design],
-    rng: np.random.Generator,
-    steps: int,
-    *,
-    nominal: bool,
-) -> Design:
-    """Return a controller that was designed in a learned plant, by so many steps in that.
-
-    Those that were designed before, by fewer data, may be chosen again.
-    """
-    found = Design(new_search(problem, nominal=nominal))
-    found.search.aim(None, steps)
-    runner = TrackedRunner(tracked, problem)
-    while runner.interactions.total < steps:
-        found.search.iterate(runner, rng, trained=True)
-    for one in before:
-        found.ladder.consider(one.ladder, runner)
-    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.replay_memory import Floats
+from spaql.algorithms.replay.memory import Floats
 from spaql.kernels.plantree.pwa_model import Ints, find_all
 
 Bools = NDArray[np.bool_]
@@ -71,7 +71,9 @@ def _regions(z: Floats) -> tuple[Ints, Floats, Ints]:
         below = z[rows, j] < middle
         if len(rows) <= _NEAR or not below.any():
             continue
-        feature[node], threshold[node], left[node] = j, float(middle), len(feature)
+        feature[node] = j
+        threshold[node] = float(middle)
+        left[node] = len(feature)
         waiting += [(len(feature), rows[below]), (len(feature) + 1, rows[~below])]
         feature += [-1, -1]
         threshold += [0.0, 0.0]

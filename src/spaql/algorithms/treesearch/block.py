@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spaql.algorithms.names import without_units
 from spaql.algorithms.treesearch.rule_trees import rules_and_laws
 from spaql.algorithms.treesearch.structures import CONSTANT, ERROR, NUMBERS, SQUARE, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, split
@@ -19,7 +20,6 @@ from spaql.controllers.feature_table import feature_table, with_sources
 from spaql.controllers.features import Feature, Integral, LastAction, Observed
 from spaql.kernels.controller import RESET
 from spaql.kernels.treesearch.candidates import Bools, Floats, Units
-from spaql.spaces import split_unit
 
 _DIGITS = 4
 """Significant digits of the operating point: the solver's last ones differ from version to version."""
@@ -84,9 +84,9 @@ class Block:
             memory=memory,
             setpoints=np.array([r for _, r in meaning.problem.setpoint_places], np.int64),
         )
-        scale = np.array([_size(one, sizes, meaning, ends.high - ends.low) for one in features])
+        scale = np.array([_size(feature, sizes, meaning, ends.high - ends.low) for feature in features])
         half = (ends.high - ends.low) / 2
-        centre = np.array([_centre(one, usual, meaning) for one in features])
+        centre = np.array([_centre(feature, usual, meaning) for feature in features])
         units = Units(centre, scale, np.zeros(len(held)) if velocity else held, half)
         return cls(meaning, structure, tuple(features), frame, units)
 
@@ -105,7 +105,7 @@ class Block:
     def _between(self) -> Bools:
         """Features that laws do not use: others are computed from them."""
         outputs = [f"change of {y}" for y, _, _ in self.meaning.pairs]
-        return np.array([one.name in outputs for one in self.features])
+        return np.array([feature.name in outputs for feature in self.features])
 
     def parameters(self, tree: CandidateTree) -> int:
         """Return how many numbers the controller of a tree has, constants included."""
@@ -115,12 +115,14 @@ class Block:
     def even(self) -> Bools:
         """Features that are the same on both sides of a pole: cuts use them, and laws the others."""
         pole = self.meaning.pole
-        return np.array([pole is not None and one.name in (pole.cosine, SQUARE) for one in self.features])
+        return np.array(
+            [pole is not None and feature.name in (pole.cosine, SQUARE) for feature in self.features]
+        )
 
     def with_cut(self, tree: CandidateTree, threshold: float) -> CandidateTree:
         """Return a law cut in two at a cosine of the pole: the left one is for below."""
         assert self.meaning.pole is not None
-        names = [one.name for one in self.features]
+        names = [feature.name for feature in self.features]
         cut = np.zeros(1 + len(names))
         free = np.array([True, *self.even])
         main = 1 + names.index(self.meaning.pole.cosine)
@@ -138,7 +140,7 @@ class Block:
         n = len(tree.left)
         numbers = np.repeat(law.numbers, n, axis=0)
         free = np.repeat(law.free, n, axis=0)
-        names = [one.name for one in other.features]
+        names = [feature.name for feature in other.features]
         inner = tree.left >= 0
         free[inner] = False
         for j, feature in enumerate(self.features):
@@ -156,9 +158,9 @@ class Block:
         used = {one.name for j, one in enumerate(self.features) if tree.numbers[:, :, 1 + j].any()}
         kept = []
         for kind in self.structure.kinds:
-            rest = [one for one in self.structure.kinds if one != kind]
+            rest = [other for other in self.structure.kinds if other != kind]
             others = self.meaning.features(self.structure.with_kinds(rest), {})
-            own = {one.name for one in self.features} - {one.name for one in others}
+            own = {feature.name for feature in self.features} - {feature.name for feature in others}
             constant = kind == CONSTANT and bool(tree.numbers[tree.left < 0][:, :, 0].any())
             if kind in (ERROR, NUMBERS) or own & used or constant:
                 kept.append(kind)
@@ -189,17 +191,14 @@ def _size(feature: Feature, sizes: Mapping[str, float], meaning: Meaning, span: 
         whole = meaning.problem.horizon * meaning.sample_time
         return float(f"{_INTEGRATED * sizes.get(feature.of, 1.0) * whole:.2g}")
     if isinstance(feature, LastAction):
-        short = [split_unit(action)[0] for action in meaning.actions]
-        return float(span[short.index(feature.of)] / 2)
+        return float(span[without_units(meaning.actions).index(feature.of)] / 2)
     return sizes.get(feature.name, 1.0)
 
 
 def _centre(feature: Feature, usual: Usual, meaning: Meaning) -> float:
     """Return a feature at the operating point: 0 but for what is observed, and for last actions."""
     if isinstance(feature, Observed) and usual.observation:
-        short = [split_unit(name)[0] for name in meaning.observations]
-        return usual.observation[short.index(feature.of)]
+        return usual.observation[without_units(meaning.observations).index(feature.of)]
     if isinstance(feature, LastAction) and usual.action:
-        short = [split_unit(name)[0] for name in meaning.actions]
-        return usual.action[short.index(feature.of)]
+        return usual.action[without_units(meaning.actions).index(feature.of)]
     return 0.0

@@ -23,7 +23,8 @@ _SMALL = 0.1
 """The price of a term or a digit, as a share of that of a leaf."""
 _DIGITS = (3, 4)
 """Significant digits that are tried."""
-_GROWTH, _DECAY = 1.5, 0.7
+_GROWTH = 1.5
+_DECAY = 0.7
 """Factors of a stride after a success and after a failure."""
 
 

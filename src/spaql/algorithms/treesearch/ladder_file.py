@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.algorithms.saved import finite, part, prefixed
 from spaql.algorithms.treesearch.block import Usual
-from spaql.algorithms.treesearch.ladder import BEFORE_CHOICE, STAGES, Ladder
+from spaql.algorithms.treesearch.ladder import BEFORE_CHOICE, Ladder
+from spaql.algorithms.treesearch.ladder_stages import STAGES
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.rungs import Nominal, Rung
 from spaql.algorithms.treesearch.structures import ORDER, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree
-from spaql.archive import number, typed
+from spaql.archive import number
 from spaql.errors import ArchiveError
-from spaql.kernels.treesearch.candidates import Floats
 
 _MEASURES = ("price", "worst_weight")
 
 
-def ladder_state(ladder: Ladder) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def saved_ladder(ladder: Ladder) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return everything that is needed to go on."""
     evaluator = ladder.evaluator
     data: dict[str, Any] = {
@@ -52,15 +53,15 @@ def ladder_state(ladder: Ladder) -> tuple[dict[str, Any], dict[str, NDArray[Any]
     if len(evaluator.hard):
         arrays |= {"hard": evaluator.hard, "hardness": evaluator.hardness}
     for i, (_, racer) in enumerate(ladder.racers):
-        arrays |= {f"racer.{i}.{name}": array for name, array in racer.arrays().items()}
+        arrays |= prefixed(f"racer.{i}", racer.arrays())
     for i, rung in enumerate(ladder.rungs):
-        arrays |= {f"rung.{i}.{name}": array for name, array in rung.tree.arrays().items()}
-        arrays |= {f"rung.{i}.returns": rung.returns, f"rung.{i}.changes": rung.changes}
+        evaluated = {"returns": rung.returns, "changes": rung.changes}
+        arrays |= prefixed(f"rung.{i}", rung.tree.arrays() | evaluated)
     return data, arrays
 
 
 def restore_ladder(ladder: Ladder, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Restore the result of `ladder_state`."""
+    """Restore the result of `saved_ladder`."""
     for name in ("budget", "spent", "round", "turn", "digits", "best"):
         setattr(ladder, name, number(data, name, 0, whole=True))
     ladder.first_return = number(data, "first_return")
@@ -74,10 +75,10 @@ def restore_ladder(ladder: Ladder, data: Mapping[str, Any], arrays: Mapping[str,
     ladder.rungs = []
     for i, (form, kinds) in enumerate(data["racers"]):
         block = ladder.block(_structure(ladder, form, kinds))
-        racer = Racer.from_arrays(_part(arrays, f"racer.{i}."), block.one_law())
+        racer = Racer.from_arrays(part(arrays, f"racer.{i}"), block.one_law())
         ladder.racers.append((block.structure, racer))
     for i, one in enumerate(data["rungs"]):
-        ladder.rungs.append(_rung(ladder, one, _part(arrays, f"rung.{i}.")))
+        ladder.rungs.append(_rung(ladder, one, part(arrays, f"rung.{i}")))
     if (ladder.rungs and ladder.best >= len(ladder.rungs)) or (ladder.stage == "race" and not ladder.racers):
         raise ArchiveError("The search in the file has too few rungs or racers.")
     if ladder.stage not in BEFORE_CHOICE and any(rung.nominal is None for rung in ladder.rungs):
@@ -88,7 +89,7 @@ def _operating_point(
     ladder: Ladder, arrays: Mapping[str, NDArray[Any]]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     meaning = ladder.meaning
-    observation, action = (_finite(arrays, f"operating.{name}") for name in ("observation", "action"))
+    observation, action = (finite(arrays, f"operating.{name}") for name in ("observation", "action"))
     if (len(observation), len(action)) not in ((0, 0), (len(meaning.observations), len(meaning.actions))):
         raise ArchiveError("The operating point in the file does not match its problem.")
     return tuple(observation.tolist()), tuple(action.tolist())
@@ -99,7 +100,7 @@ def _restore_evaluator(ladder: Ladder, data: Mapping[str, Any], arrays: Mapping[
     for name in ("length", "judged_length", "span"):
         setattr(evaluator, name, number(data, name, 0))
     for name in ("judging_starts", *(["hard", "hardness"] if "hard" in arrays else [])):
-        setattr(evaluator, name, _finite(arrays, name))
+        setattr(evaluator, name, finite(arrays, name))
     if len(evaluator.hard) != len(evaluator.hardness):
         raise ArchiveError("The search in the file has hard starts that do not fit.")
 
@@ -107,7 +108,7 @@ def _restore_evaluator(ladder: Ladder, data: Mapping[str, Any], arrays: Mapping[
 def _rung(ladder: Ladder, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Rung:
     block = ladder.block(_structure(ladder, data["form"], data["kinds"]))
     tree = CandidateTree.from_arrays(arrays, block.one_law())
-    returns, changes = (_finite(arrays, name) for name in ("returns", "changes"))
+    returns, changes = (finite(arrays, name) for name in ("returns", "changes"))
     n = len(ladder.evaluator.judging_starts)
     if returns.shape != changes.shape or returns.shape != (n or len(returns),) or not len(returns):
         raise ArchiveError("A structure in the file was not evaluated from the starts in it.")
@@ -122,14 +123,3 @@ def _structure(ladder: Ladder, form: Any, kinds: Any) -> Structure:
     if form not in ladder.meaning.more or not set(kinds) <= set(ORDER):
         raise ArchiveError(f"The file has a controller of the form {form!r} with {kinds!r}.")
     return Structure(form, tuple(kinds))
-
-
-def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-
-
-def _finite(arrays: Mapping[str, NDArray[Any]], name: str) -> Floats:
-    array = typed(arrays[name], np.float64)
-    if not np.isfinite(array).all():
-        raise ArchiveError(f"The search in the file has {name} that are not finite numbers.")
-    return np.array(array, order="C")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,26 +10,27 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.algorithms.first_law import FirstLaw
-from spaql.algorithms.learner import Learner, refuse_lists_and_levels
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.learner import Algorithm
+from spaql.algorithms.replay.memory import Memory
+from spaql.algorithms.rule_learners import refuse_other_spaces
+from spaql.algorithms.saved import part, prefixed
+from spaql.algorithms.treesearch import ladder_stages
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.ladder import Ladder
-from spaql.algorithms.treesearch.ladder_file import ladder_state, restore_ladder
+from spaql.algorithms.treesearch.ladder_file import restore_ladder, saved_ladder
 from spaql.algorithms.treesearch.rule_trees import (
     check_source,
     from_rules,
     idle_controller,
-    in_other_units,
-    over_inputs,
     to_rules,
 )
-from spaql.algorithms.treesearch.scales import bounded, mean
-from spaql.algorithms.treesearch.search import Search
+from spaql.algorithms.treesearch.search import advance
+from spaql.algorithms.treesearch.search_file import restore_search, saved_search
+from spaql.algorithms.treesearch.search_state import SearchState
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
+from spaql.algorithms.treesearch.start import Start
 from spaql.algorithms.treesearch.structures import Meaning
-from spaql.algorithms.treesearch.symmetry import mirror_in, mirror_of
-from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tree
+from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf
 from spaql.archive import number
 from spaql.controllers import Controller
 from spaql.controllers.arrays import action_range
@@ -39,24 +39,12 @@ from spaql.controllers.file import controller_from, controller_to
 from spaql.controllers.policy import Rng
 from spaql.controllers.simplify import without_unused_features
 from spaql.errors import SettingError, UnsupportedSpaceError
-from spaql.kernels.treesearch.candidates import Floats, Units
+from spaql.kernels.treesearch.candidates import Units
 from spaql.problems import Problem, perturbed
 from spaql.simulate import EpisodeRunner, Evaluation, Phase
-from spaql.stats import standard_error
-
-_MEASURED = 5000
-"""The most steps to measure the scales of the observations."""
-_FEW = 100
-"""With a budget of fewer episodes no random trees are tried besides a first law."""
-_COMPARED = 4
-"""Starts from which the best random tree is compared with a first law."""
-_ENOUGH = 0.02
-"""The share of that tree's lead over the others that the law may lack."""
-_LAW = 0.9
-"""The share of the budget for a first law, at most."""
 
 
-class TreeSearchLearner(Learner):
+class TreeSearchLearner(Algorithm):
     """A search of the numbers and the structure of a tree by episodes on the simulator."""
 
     name = "treesearch"
@@ -67,7 +55,7 @@ class TreeSearchLearner(Learner):
 
     def __init__(self, problem: Problem, settings: TreeSearchSettings) -> None:
         super().__init__(problem, settings)
-        refuse_lists_and_levels(problem, "TreeSearch")
+        refuse_other_spaces(problem, "TreeSearch")
         space = problem.actions.space
         ends = action_range(space)
         listed = isinstance(space, Discrete)
@@ -112,7 +100,9 @@ class TreeSearchLearner(Learner):
         plant = self.problem.dynamics
         if plant is not None and plant.perturbation is not None and not self.settings.nominal:
             evaluator.plant = perturbed(plant)
-        self.search = Search(self.settings, evaluator, one_leaf(actions, like.dims, listed=like.discrete))
+        self.search = SearchState(
+            self.settings, evaluator, one_leaf(actions, like.dims, listed=like.discrete)
+        )
 
     def start_from(self, controller: Controller) -> None:
         """Begin the search at a controller instead of random ones; its locked leaves stay as they are.
@@ -167,11 +157,15 @@ class TreeSearchLearner(Learner):
         """Search for a part of the budget; returns the judgement of the best tree as one episode."""
         before = {phase: runner.interactions[phase] for phase in (Phase.SEARCH, Phase.OWN_PLAY)}
         if self._climbs:
-            self._climbs.advance(runner, rng)
+            ladder_stages.advance(self._climbs, runner, rng)
         else:
             if not self._measured:
-                self._measure(runner, rng)
-            self.search.advance(runner, rng)
+                start = Start(self.search, self.problem, self.settings, self._like, self.given, self._law)
+                start.run(runner, rng)
+                self._law = start.law
+                self._first_law = start.one_leaf
+                self.explored = start.explored
+            advance(self.search, runner, rng)
         taken = {phase: runner.interactions[phase] - steps for phase, steps in before.items()}
         self.counts["search_steps"] += taken[Phase.SEARCH]
         self.counts["own_play_steps"] += taken[Phase.OWN_PLAY]
@@ -183,100 +177,6 @@ class TreeSearchLearner(Learner):
         if self._climbs:
             mean = self._climbs.incumbent.mean if self._climbs.incumbent else self._climbs.first_return
         return Evaluation(np.array([mean]), np.array([steps]), np.zeros((1, dims)))
-
-    def _measure(self, runner: EpisodeRunner, rng: Rng) -> None:
-        """Measure the scales of the observations where the better random trees go, or where a first law goes.
-
-        Where there is room for few episodes, the law is all that there is time for.
-        """
-        search = self.search
-        evaluator = self.search.evaluator
-        evaluator.runner = runner
-        evaluator.steps = 0
-        best: CandidateTree | None = None
-        inputs = np.empty((0, self._like.dims))
-        if self.given is None and not self._like.features:
-            search.mirror, taken = mirror_of(self.settings.mirror, self.problem, search.budget, rng)
-            runner.interactions.add(Phase.SEARCH, taken)
-            evaluator.steps += taken
-        if search.budget >= _FEW * self.problem.horizon or self.given is not None:
-            best, inputs = self._random_trees(rng)
-        if self.given is None:
-            room = _LAW * (search.budget - evaluator.steps)
-            first = FirstLaw(self.problem, room, runner, Phase.SEARCH, rng, evaluator.plant)
-            first.search(self.settings.max_leaves, lambda turn: self._is_promising(turn, best, first))
-            evaluator.steps += first.spent
-            self._first_law = first.one_leaf
-            self.explored = first.memory
-            if search.mirror is None and not self._like.features:
-                search.mirror = mirror_in(self.settings.mirror, first.memory, self.problem)
-            if first.law is not None and self._is_better(best, first):
-                self._law = first.law
-                inputs = first.visited
-                if self._like.features:
-                    self._law = over_inputs(first.law, self._like)
-                    law = from_rules(self._law, evaluator.units, search.base)
-                    inputs = self._visited(law, evaluator.starts(rng, _COMPARED))[0]
-            elif best is None:
-                inputs = self._random_trees(rng)[1]
-        before = evaluator.units
-        search.measure(inputs)
-        evaluator.runner = None
-        begun_at = "" if self._start is None else "law" if self.given is None else "tree"
-        if self._start is not None:
-            best = from_rules(self._start, evaluator.units, search.base)
-        elif best is not None:
-            best = in_other_units(best, before, evaluator.units)
-        search.plan(search.budget - evaluator.steps, best, begun_at)
-
-    def _is_promising(self, turn: int, best: CandidateTree | None, first: FirstLaw) -> bool:
-        """Return whether to look for better laws: the first one need only be better than random trees."""
-        if turn > 0 or best is None:
-            return self._is_better(best, first)
-        returns = first.returns
-        law = math.fsum(returns.tolist()) / len(returns)
-        return law > self.search.judgement.mean_return
-
-    def _is_better(self, best: CandidateTree | None, first: FirstLaw) -> bool:
-        """Return whether a first law is better than the best random tree, or about as good.
-
-        Both play the same starts: a tree that was lucky with its own must not end the search for a law.
-        """
-        if best is None:
-            return True
-        starts = first.starts[: min(len(first.returns), _COMPARED)]
-        found = self.search.evaluator.play(best, best.vector[np.newaxis], starts, Phase.SEARCH)
-        lead = found.returns[0] - first.returns[: len(starts)]
-        tree = math.fsum(found.returns[0].tolist()) / len(starts)
-        nearly = _ENOUGH * abs(tree - self.search.judgement.mean_return)
-        doubt = standard_error(lead) if len(lead) > 1 else 0.0
-        return math.fsum(lead.tolist()) / len(lead) <= nearly + doubt
-
-    def _random_trees(self, rng: Rng) -> tuple[CandidateTree, Floats]:
-        """Return the best of some random trees, and the inputs of the better half."""
-        search = self.search
-        evaluator = self.search.evaluator
-        last = evaluator.steps + min(_MEASURED, 1 + search.budget // 50)
-        played: list[tuple[float, Floats]] = []
-        trees: list[CandidateTree] = []
-        through = np.zeros((1, self._like.dims))
-        while evaluator.steps < last:
-            size = int(rng.integers(1, 5))
-            trees.append(random_tree(search.base, min(size, self.settings.max_leaves), through, rng))
-            seen, total = self._visited(trees[-1], evaluator.starts(rng, 2))
-            played.append((total, seen))
-            inputs = np.concatenate([seen for _, seen in played])
-            through = inputs - mean(inputs) if len(inputs) else through
-        totals = [total for total, _ in played]
-        search.judgement = replace(search.judgement, mean_return=math.fsum(totals) / len(totals))
-        return trees[int(np.argmax(totals))], np.concatenate(_better_half(played))
-
-    def _visited(self, tree: CandidateTree, starts: Floats) -> tuple[Floats, float]:
-        """Return the inputs of a tree, but for those of a plant that explodes, and its mean return."""
-        played = self.search.evaluator.play(
-            tree, tree.vector[np.newaxis], starts, Phase.SEARCH, visited=_MEASURED
-        )
-        return bounded(played.visited), math.fsum(played.returns[0].tolist()) / len(starts)
 
     @property
     def policy(self) -> Controller:
@@ -312,25 +212,6 @@ class TreeSearchLearner(Learner):
         still = self.search.begun_at == "law" and self.policy.n_leaves == 1
         return None if still else self._first_law
 
-    @property
-    def candidate(self) -> Controller:
-        """The same as `policy`: judgements are part of the search."""
-        return self.policy
-
-    def begin(self, observation: Any) -> None:
-        """Do nothing: episodes are played by `iterate`."""
-
-    def act(self, rng: Rng) -> Any:
-        """Do nothing: episodes are played by `iterate`."""
-
-    def learn(self, reward: float, observation: Any, terminated: bool) -> None:
-        """Do nothing: episodes are played by `iterate`."""
-
-    def assess(self, mean_return: float) -> None:
-        """Keep the best return."""
-        if self.best_return is None or mean_return > self.best_return:
-            self.best_return = mean_return
-
     def columns(self) -> dict[str, float]:
         """Return the size of the best tree, and the steps by phase."""
         found = self.search.incumbent
@@ -343,8 +224,8 @@ class TreeSearchLearner(Learner):
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the search, and the tree at which it began."""
-        data, arrays = ladder_state(self._climbs) if self._climbs else self.search.state()
-        arrays = {f"search.{name}": array for name, array in arrays.items()}
+        data, arrays = saved_ladder(self._climbs) if self._climbs else saved_search(self.search)
+        arrays = prefixed("search", arrays)
         content = {
             "best_return": self.best_return,
             "spent": self._spent,
@@ -359,35 +240,24 @@ class TreeSearchLearner(Learner):
         for name, tree in (("given", self.given), ("law", self._law), ("first_law", self._first_law)):
             if tree is not None:
                 content[name], parts = controller_to(tree)
-                arrays |= {f"{name}.{part}": array for part, array in parts.items()}
+                arrays |= prefixed(name, parts)
         return content, arrays
 
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore the result of `state`."""
-
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-
-        best = data["best_return"]
-        self.best_return = None if best is None else float(number(data, "best_return"))
+        self.restore_best_return(data)
         self._aim = None if data["aim"] is None else list(data["aim"])
         self._spent, self._iterations = (
             number(data, name, 0, whole=True) for name in ("spent", "iterations")
         )
         self.counts = {name: number(data["counts"], name, 0, whole=True) for name in self.counts}
         self.given, self._law, self._first_law = (
-            None if data[name] is None else controller_from(data[name], part(f"{name}."))
+            None if data[name] is None else controller_from(data[name], part(arrays, name))
             for name in ("given", "law", "first_law")
         )
         if self.given is not None:
             self._over(self.given)
         if self._climbs:
-            restore_ladder(self._climbs, data["search"], part("search."))
+            restore_ladder(self._climbs, data["search"], part(arrays, "search"))
         else:
-            self.search.restore(data["search"], part("search."))
-
-
-def _better_half(played: list[tuple[float, Floats]]) -> list[Floats]:
-    """Return the observations of the trees with the higher returns: the others go where no controller is."""
-    middle = sorted(total for total, _ in played)[len(played) // 2]
-    return [seen for total, seen in played if total >= middle]
+            restore_search(self.search, data["search"], part(arrays, "search"))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from spaql.algorithms.names import ago, without_units
 from spaql.algorithms.treesearch.block import Block
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.structures import (
@@ -20,14 +21,12 @@ from spaql.algorithms.treesearch.structures import (
     Meaning,
     Pole,
     Structure,
-    ago,
 )
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.classical import LinearPlant, augmented, falling_rate, pole_of, riccati_gains
 from spaql.controllers.controller import POSITION
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.kernels.treesearch.cma import new_distribution
-from spaql.spaces import split_unit
 
 _DIGITS = 4
 """Significant digits of the gains: those of LAPACK differ in their last bits from version to version."""
@@ -48,14 +47,16 @@ def lqr_racer(block: Block, plant: LinearPlant) -> Racer:
 
     def laws(vectors: Floats) -> Floats:
         weights = np.exp(np.clip(vectors, -_LARGEST, _LARGEST))
-        return np.array([lqr_law(block, plant, one).vector for one in weights])
+        return np.array([lqr_law(block, plant, row).vector for row in weights])
 
     return Racer(block.one_law(), new_distribution(np.zeros(n), np.ones(n), 1.0), laws=laws)
 
 
 def regulator_gains(block: Block, plant: LinearPlant, weights: Floats) -> Floats:
     """Return the gains for weights of numbers, actions and integrals, each of its usual size."""
-    meaning, (n, m), k = block.meaning, plant.b.shape, len(plant.outputs)
+    meaning = block.meaning
+    n, m = plant.b.shape
+    k = len(plant.outputs)
     slow = meaning.problem.horizon * meaning.sample_time / 10
     line = np.full(plant.delay * m, np.inf)
     sizes = np.concatenate([plant.scale, line, plant.scale[list(plant.outputs)] * slow])
@@ -70,8 +71,8 @@ def lqr_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
     """Return the regulator of some weights as a law over features."""
     meaning = block.meaning
     k = regulator_gains(block, plant, weights)
-    names = [split_unit(name)[0] for name in meaning.observations]
-    actions = [split_unit(name)[0] for name in meaning.actions]
+    names = without_units(meaning.observations)
+    actions = without_units(meaning.actions)
     n = len(plant.a)
     line = plant.delay * len(actions)
     half = block.units.action_scale
@@ -105,7 +106,7 @@ def swing_up_racer(block: Block, pole: Pole) -> Racer:
     regulator begins.
     """
     n = sum(pole.plant.b.shape)
-    names = [one.name for one in block.features]
+    names = [feature.name for feature in block.features]
     others = [1 + names.index(name) for name in pole.others]
     square, cosine = (names.index(name) for name in (SQUARE, pole.cosine))
     rate = falling_rate(block.meaning.problem, pole.plant)
@@ -134,7 +135,7 @@ def swing_up_racer(block: Block, pole: Pole) -> Racer:
 def pole_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
     """Return the regulator of a pole at the top as a law over features."""
     k = regulator_gains(block, plant, weights)
-    names = [split_unit(name)[0] for name in block.meaning.observations]
+    names = without_units(block.meaning.observations)
     raw = {ANGLE if len(at) > 1 else names[at[0]]: -k[:, j] for j, at in enumerate(plant.numbers)}
     return _with_gains(block, raw, np.zeros(len(k)), block.units.action_scale)
 

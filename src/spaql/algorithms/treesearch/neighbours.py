@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from spaql.algorithms.plantree.mirror import Mirror
+from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.treesearch.symmetry import nearest_in, symmetric_basis, usable_in_cuts
 from spaql.algorithms.treesearch.trees import (
     CandidateTree,
@@ -23,7 +23,8 @@ _REMOVED = 0.25
 """How often a cut is removed before another is made."""
 _REPLACED = 0.5
 """How often a cut is only replaced."""
-_COPIED, _RESIZED = 0.4, 0.7
+_COPIED = 0.4
+_RESIZED = 0.7
 """How often the law of a new leaf is that of another leaf; and that, or its own with other sizes."""
 
 

@@ -16,12 +16,18 @@ from spaql.errors import ArchiveError
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.kernels.treesearch.cma import Distribution, ask, new_distribution, population_size, tell
 
-_FEWEST, _MOST = 6, 512
-"""Starts of a generation, if there is room for them."""
-_GENERATIONS, _GENERATIONS_EACH = 60, 8
-"""A generation has no more starts than leave about so many generations in all, and for each number."""
-_LEAST, LEAST_OF_BEST = 2, 8
-"""Starts of a generation, if there is no room: in a race, and of the best tree, which fewer make worse."""
+_FEWEST = 6
+"""The fewest starts of a generation, if there is room for them."""
+_MOST = 512
+"""The most."""
+_GENERATIONS = 60
+"""A generation has no more starts than leave about so many generations in all."""
+_GENERATIONS_EACH = 8
+"""The same for each number that is searched."""
+_LEAST = 2
+"""Starts of a generation of a race, if there is no room."""
+LEAST_OF_BEST = 8
+"""The same of the best tree, which fewer make worse."""
 _FEWEST_GENERATIONS = 10
 """There is no room for starts with which there would be fewer generations in all."""
 _FIRST_STEP = 0.5

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from spaql.algorithms.plantree.rule_trees import in_pairs
+from spaql.algorithms.names import actions_of, observations_of, without_units
+from spaql.algorithms.rule_learners import in_pairs
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.controllers import (
     Controller,
@@ -24,7 +25,6 @@ from spaql.errors import SettingError
 from spaql.kernels.treesearch.candidates import Bools, Floats, Ints, Units
 from spaql.problems import Problem
 from spaql.simulate.sampling import check_sample_time
-from spaql.spaces import action_names, observation_names, split_unit
 
 _LONG = 1000.0
 """Seconds since a discrete action changed, at most."""
@@ -70,7 +70,8 @@ def rules_and_laws(first_child: Ints, allowed: Bools, numbers: Floats) -> dict[s
             feature[node] = used[0]
             threshold[node] = bound
         elif len(used) == 1:  # of -x < t the other side is x < u, with u the float after -t
-            feature[node], threshold[node] = used[0], np.nextafter(-bound, np.inf)
+            feature[node] = used[0]
+            threshold[node] = np.nextafter(-bound, np.inf)
             left[node], right[node] = right[node], left[node]
         else:
             feature[node] = inputs + len(sums)
@@ -175,8 +176,8 @@ def _locked_nodes(rules: Controller) -> Bools:
         j = int(rules.feature[node])
         if j < 0:
             locked[node] = any(
-                np.all(np.maximum(low[node], one.low) < np.minimum(high[node], one.high))
-                for one in rules.locks
+                np.all(np.maximum(low[node], lock.low) < np.minimum(high[node], lock.high))
+                for lock in rules.locks
             )
             continue
         left = int(rules.left[node])
@@ -208,16 +209,16 @@ def idle_controller(problem: Problem, *, memory: bool = False) -> Controller:
     time since a discrete one changed.
     """
     space = problem.actions.space
-    observations = observation_names(problem.states.space, problem.states.names)
-    actions = action_names(space, problem.actions.names)
+    observations = observations_of(problem)
+    actions = actions_of(problem)
     features: list[Feature] = []
     if memory:
-        short = [split_unit(name)[0] for name in observations]
+        short = without_units(observations)
         features = [*map(Observed, short), *(Difference(f"change of {name}", name) for name in short)]
         if isinstance(space, Discrete):
             features += [LastAction("last action", "action"), SinceChange("since change", "action", _LONG)]
         else:
-            features += [LastAction(f"last {name}", name) for name in (split_unit(a)[0] for a in actions)]
+            features += [LastAction(f"last {name}", name) for name in without_units(actions)]
     inputs = len(features) or len(observations)
     return Controller(
         laws=Laws(np.zeros((1, len(actions), inputs)), np.zeros((1, len(actions)))),

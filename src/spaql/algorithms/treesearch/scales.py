@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from spaql.algorithms.plantree.mirror import Mirror
+from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.kernels.treesearch.candidates import Floats, Units
 
 _LARGEST = 1e100

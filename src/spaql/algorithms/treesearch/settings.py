@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spaql.algorithms.learner import LearnerSettings, setting
+from spaql.algorithms.settings import LearnerSettings, setting
 
 MOST_LEAVES = 64
 """The most leaves that a search takes."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spaql.algorithms.names import actions_of, ago, observations_of, without_units
 from spaql.classical import LinearPlant, has_pole, linearise, pole_of
 from spaql.controllers.arrays import action_range
 from spaql.controllers.controller import POSITION, VELOCITY
@@ -25,7 +26,7 @@ from spaql.controllers.features import (
 )
 from spaql.errors import SettingError
 from spaql.problems import Problem
-from spaql.spaces import action_names, observation_names, split_unit
+from spaql.spaces import split_unit
 
 ERROR = "error"
 INTEGRAL = "integral"
@@ -39,7 +40,8 @@ LOW_PASS = "low-pass"
 SETPOINTS = "set-point weights"
 NUMBERS = "regulator at the top"
 ENERGY = "energy"
-ANGLE, SQUARE = "angle", "pole speed^2"
+ANGLE = "angle"
+SQUARE = "pole speed^2"
 """Names of features of a pole."""
 LONGEST = 3
 """So many of the last actions."""
@@ -124,7 +126,7 @@ class Pole:
         ends = action_range(problem.actions.space)
         if not has_pole(plant) or (np.abs(plant.rest_action) > _IDLE * (ends.high - ends.low)).any():
             return None  # laws without a constant do not hold what has to be pushed
-        names = [split_unit(name)[0] for name in observations]
+        names = without_units(observations)
         angle, speed = pole_of(plant)
         cosine, sine = plant.numbers[angle]
         others = [at[0] for j, at in enumerate(plant.numbers) if j not in (angle, speed)]
@@ -144,10 +146,9 @@ class Meaning:
     @classmethod
     def of(cls, problem: Problem) -> Meaning | None:
         """Return the meaning that a problem declares; None without set-points and without a pole."""
-        seen = observation_names(problem.states.space, problem.states.names)
-        actions = tuple(action_names(problem.actions.space, problem.actions.names))
-        pole = Pole.of(problem, seen)
-        return cls(problem, tuple(seen), actions, pole) if pole or problem.setpoints else None
+        observations = observations_of(problem)
+        pole = Pole.of(problem, observations)
+        return cls(problem, observations, actions_of(problem), pole) if pole or problem.setpoints else None
 
     @property
     def plain(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -176,7 +177,7 @@ class Meaning:
     def others(self) -> list[str]:
         """Numbers that are neither an output nor a set-point."""
         known = {name for y, r, _ in self.pairs for name in (y, r)}
-        return [name for one in self.observations if (name := split_unit(one)[0]) not in known]
+        return [name for name in without_units(self.observations) if name not in known]
 
     @property
     def sample_time(self) -> float:
@@ -220,9 +221,8 @@ class Meaning:
                 else:
                     found.append(Difference(f"change of {name}", name))
         if LAST in kinds:
-            for action in self.actions:
-                short = split_unit(action)[0]
-                found += [LastAction(f"{short} {ago(k)}", short, samples=k) for k in range(1, LONGEST + 1)]
+            for action in without_units(self.actions):
+                found += [LastAction(f"{action} {ago(k)}", action, samples=k) for k in range(1, LONGEST + 1)]
         if SETPOINTS in kinds:
             for _, r, _ in self.pairs:
                 found.append(Observed(r) if structure.form == POSITION else Difference(f"change of {r}", r))
@@ -239,8 +239,3 @@ class Meaning:
             found.append(Product(f"{swing} * {cosine}", swing, cosine))
             found.append(Product(f"{swing} * {SQUARE}", swing, SQUARE))
         return found
-
-
-def ago(samples: int) -> str:
-    """Return when a last action was given, for its name."""
-    return "a sample before" if samples == 1 else f"{samples} samples before"

@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from spaql.algorithms.plantree.encoding import ActionCode
-from spaql.algorithms.plantree.mirror import Mirror
-from spaql.algorithms.plantree.replay_memory import LARGEST, Memory
-from spaql.algorithms.plantree.symmetry import FEWEST, chosen_mirror
+from spaql.algorithms.mirrors.detection import FEWEST, chosen_mirror
+from spaql.algorithms.mirrors.mirror import Mirror
+from spaql.algorithms.replay.encoding import ActionCode
+from spaql.algorithms.replay.memory import LARGEST, Memory
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.errors import ArchiveError, BadEnvironmentError
 from spaql.kernels.treesearch.candidates import Bools, Floats
 from spaql.problems import Problem
 from spaql.simulate import Episode, record_random
 
-_MOST, _SHARE = 10_000, 50
+_MOST = 10_000
+_SHARE = 50
 """Steps by which a mirror is looked for: at most so many, and one in so many of the budget."""
 _FEWEST = 5
 """Episodes that are played together, at least."""

@@ -263,8 +263,8 @@ def without_cut(tree: CandidateTree, node: int, side: int) -> CandidateTree:
             left.append(-1)
         else:
             left.append(len(source))
-            for one in (child, child + 1):
-                source.append(int(tree.left[one]) + side if one == node else one)
+            for kept in (child, child + 1):
+                source.append(int(tree.left[kept]) + side if kept == node else kept)
         i += 1
     return replace(
         tree,

@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 import spaql
-from spaql.algorithms.plantree import learner
 from spaql.algorithms.plantree.tracking import TrackedCandidates, fit_tracked
+from spaql.algorithms.plantree_learner import learner
+from spaql.algorithms.plantree_learner.design import new_search
 from spaql.cli import main
 from spaql.controllers import Controller, Integral, LastAction
 from spaql.kernels.plantree.tracking import ALIVE, EPISODE, GAINS, NOISE, SHIFT
@@ -47,7 +48,7 @@ def candidates_of(policy: Controller) -> Candidates:
 
 def test_the_learned_plant_plays_recorded_episodes_again(oven: spaql.PlanTree) -> None:
     inner = oven._learner
-    tracked = fit_tracked(inner.memory, inner.code, inner.problem, inner.prediction())
+    tracked = fit_tracked(inner.memory, inner.code, inner.problem, inner.experience.prediction())
     player = TrackedCandidates(tracked, inner.problem, None)
     made = inner.designs[0]
     horizon = inner.problem.horizon
@@ -67,7 +68,7 @@ def test_the_learned_plant_plays_recorded_episodes_again(oven: spaql.PlanTree) -
 
 def test_a_perturbation_is_drawn_as_it_is_declared(oven: spaql.PlanTree) -> None:
     inner = oven._learner
-    tracked = fit_tracked(inner.memory, inner.code, inner.problem, inner.prediction())
+    tracked = fit_tracked(inner.memory, inner.code, inner.problem, inner.experience.prediction())
     starts = TrackedCandidates(tracked, inner.problem, Perturbation(gain=0.3)).starts(
         np.random.default_rng(0), 500
     )
@@ -82,7 +83,7 @@ def test_a_perturbation_is_drawn_as_it_is_declared(oven: spaql.PlanTree) -> None
 def test_dead_time_is_a_sample_more_or_less(oven: spaql.PlanTree) -> None:
     """A step of the action moves the plant a sample later or earlier."""
     inner = oven._learner
-    tracked = fit_tracked(inner.memory, inner.code, inner.problem, inner.prediction())
+    tracked = fit_tracked(inner.memory, inner.code, inner.problem, inner.experience.prediction())
     plant = tracked.plant._replace(error=np.zeros_like(tracked.plant.error))
     policy = Controller.of_laws(
         [LastAction("before", "heat")],
@@ -105,7 +106,7 @@ def test_dead_time_is_a_sample_more_or_less(oven: spaql.PlanTree) -> None:
 
 
 def test_a_nominal_design_is_asked_for() -> None:
-    search = learner.new_search(spaql.make_problem("spaql/Oven-v0", measured=False), nominal=True)
+    search = new_search(spaql.make_problem("spaql/Oven-v0", measured=False), nominal=True)
     assert search.ladder is not None
     assert search.ladder.design is None
 
@@ -126,7 +127,7 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(
 def test_of_a_large_budget_treesearch_spends_the_rest_on_the_same_structure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(learner, "_OWN_STEPS", STEPS)
+    monkeypatch.setattr(learner, "OWN_STEPS", STEPS)
     agent = new().learn(STEPS + 100_000)
     assert agent.policy.remembers
     assert agent.lags is None

@@ -7,7 +7,7 @@ import pytest
 
 import spaql
 from spaql import Dynamics
-from spaql.algorithms.plantree.learner import PlanTreeLearner
+from spaql.algorithms import PlanTreeLearner
 
 
 def plant(horizon: int) -> Dynamics:

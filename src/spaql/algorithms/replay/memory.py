@@ -20,9 +20,10 @@ _EQUAL = 1e-9
 """Relative difference below which rewards count as equal."""
 _QUIET = 20
 """Equal rewards of repeated actions before the first that differs, after which that is no noise."""
-_TESTED, _SIGNIFICANT = 25, 10.0
-"""Steps after which, and after their doubles, it is tested whether rewards depend on the state; and the F
-statistic from which on they do."""
+_TESTED = 25
+"""Steps after which, and after their doubles, it is tested whether rewards depend on the state."""
+_SIGNIFICANT = 10.0
+"""The F statistic from which on they do."""
 
 
 class KnownEnds(NamedTuple):
@@ -165,7 +166,9 @@ class Memory:
 
     def _depend_on_state(self, action: NDArray[np.int64]) -> bool:
         """Whether rewards of each action depend on the state, by an F test of linear and square terms."""
-        count, (rewards, states) = len(action), (self.rewards[: len(action)], self.states[: len(action)])
+        count = len(action)
+        rewards = self.rewards[:count]
+        states = self.states[:count]
         size = np.bincount(action)
         off = rewards - (np.bincount(action, rewards) / np.maximum(size, 1))[action]
         z = (states - states.mean(axis=0)) / (states.std(axis=0) + 1e-9)

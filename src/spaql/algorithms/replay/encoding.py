@@ -10,8 +10,8 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.exact_sums import moments
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.replay.exact_sums import moments
+from spaql.algorithms.replay.memory import Floats, Memory
 
 _LEVELS = {1: 5, 2: 3}
 """Equidistant levels of each number of an action in planning, by how many numbers it has; for more numbers,

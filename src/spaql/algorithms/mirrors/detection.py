@@ -11,42 +11,59 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import mean, means, moments, weighted_sum
-from spaql.algorithms.plantree.mirror import Mirror, mirror_from
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
-from spaql.algorithms.plantree.termination import fit_termination, quadratic
+from spaql.algorithms.mirrors.mirror import Mirror, mirror_from
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.exact_sums import mean, means, moments, weighted_sum
+from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.replay.termination import fit_termination, quadratic
 from spaql.kernels.plantree.pwa_model import Ints, find_all, grow_motion
 from spaql.problems import Problem
 
-_ERROR, _DIFFERENCE = 1.5, 3.0
-"""Most times by which mirrored samples may be predicted worse than held-out ones, and by which laws may
-differ more from mirrored laws than those of two halves from each other."""
+_ERROR = 1.5
+"""Most times by which mirrored samples may be predicted worse than held-out ones."""
+_DIFFERENCE = 3.0
+"""Most times by which laws may differ more from mirrored laws than those of two halves from each other."""
 _APART = 1.1
 """Least ratio of the difference under a mirror with one sign changed to that under the mirror itself."""
 _NEGLIGIBLE = 0.02
 """Error that counts as none, as a share of the standard deviation of an output's change."""
 _PARTS = (0.9, 0.99)
 """Shares of the samples, those with the smallest errors, over which errors are averaged."""
-FEWEST, _FEWEST_COVERED, _COVERED = 400, 100, 0.3
-"""Fewest steps of a memory; fewest samples, and least share of them, whose images are among other samples."""
+FEWEST = 400
+"""Fewest steps of a memory."""
+_FEWEST_COVERED = 100
+"""Fewest samples whose images are among other samples."""
+_COVERED = 0.3
+"""Least share of such samples."""
 _BLOCK = 25
 """Steps of a block; odd and even blocks are the two halves."""
-_MOST, _SCREENED, _HOPELESS = 3000, 200, 4.0
-"""Most samples of a test; those of a first test, and the ratio above which it is the last."""
-_FEWEST_ENDS, _RECOGNISED, _FALSE_ENDS = 1.5, 0.2, 0.05
-"""Fewest ends, and least share of them, that are predicted as ends in the mirror, too; and the largest share
-of mirrored samples without an end for which one is predicted."""
-_LEAST, _EXACT, _RIDGE = 100, 1e-5, 0.01
+_MOST = 3000
+"""Most samples of a test."""
+_SCREENED = 200
+"""Samples of a first test."""
+_HOPELESS = 4.0
+"""The ratio of errors above which the first test is the last."""
+_FEWEST_ENDS = 1.5
+"""Fewest ends that are predicted as ends in the mirror, too."""
+_RECOGNISED = 0.2
+"""Least share of such ends."""
+_FALSE_ENDS = 0.05
+"""The largest share of mirrored samples without an end for which one is predicted."""
+_LEAST = 100
+_EXACT = 1e-5
+_RIDGE = 0.01
 """Of cells, as in `dynamics`; with more samples, so that noise is averaged."""
-_SIGNS, _LISTED = 8, 4
-"""Most observations that may change their sign, and most Discrete actions of which all swaps are tried."""
+_SIGNS = 8
+"""Most observations that may change their sign."""
+_LISTED = 4
+"""Most Discrete actions of which all swaps are tried."""
 _ALIKE = 1.5
 """Most times by which the standard deviations of swapped observations differ."""
-_BIASED, _NONE = 4.5, 1e-4
-"""Most standard errors by which the errors of a mirrored fit may be to one side, on the worst output; and the
-least standard error, as a share of the standard deviation of an output's change: that of an exact fit is its
-rounding error."""
+_BIASED = 4.5
+"""Most standard errors by which the errors of a mirrored fit may be to one side, on the worst output."""
+_NONE = 1e-4
+"""Least standard error, as a share of the standard deviation of an output's change: that of an exact fit is
+its rounding error."""
 _SIDE = 0.05
 """Least share of the samples on either side of 0 of an observation that changes its sign: one that is never
 negative, or nearly always 0, would tell nothing about its mirror image."""
@@ -98,12 +115,16 @@ def find_mirror(memory: Memory, code: ActionCode, *, ends: bool = True) -> Mirro
         return None
     halves = _Halves(memory, code, tests_ends=ends)
     tested = [halves.test(mirror) for mirror in _candidates(memory, code) if halves.hopeful(mirror)]
-    accepted = [one for one in tested if one.accepted and not _rival(one.mirror, _no_change(one.mirror))]
+    accepted = [
+        evidence
+        for evidence in tested
+        if evidence.accepted and not _rival(evidence.mirror, _no_change(evidence.mirror))
+    ]
     if not accepted:
         return None
-    best = min(accepted, key=lambda one: one.difference)
-    rivals = [one for one in tested if one.ends and _rival(best.mirror, one.mirror)]
-    apart = all(one.difference >= _APART * max(1.0, best.difference) for one in rivals)
+    best = min(accepted, key=lambda evidence: evidence.difference)
+    rivals = [evidence for evidence in tested if evidence.ends and _rival(best.mirror, evidence.mirror)]
+    apart = all(rival.difference >= _APART * max(1.0, best.difference) for rival in rivals)
     return best.mirror if apart and halves.bias(best.mirror) <= _BIASED else None
 
 
@@ -170,7 +191,9 @@ class _Halves:
     """The plant fitted to each half of a memory, and the other half to test mirrors by."""
 
     def __init__(self, memory: Memory, code: ActionCode, *, tests_ends: bool) -> None:
-        self._memory, self._code, self._scale = memory, code, Scale.of(memory)
+        self._memory = memory
+        self._code = code
+        self._scale = Scale.of(memory)
         self._dims = memory.states.shape[1]
         odd = np.arange(len(memory)) // _BLOCK % 2 == 1
         rows = [np.flatnonzero(~odd), np.flatnonzero(odd)]
@@ -191,8 +214,8 @@ class _Halves:
         self._other = [
             self._predict(self._cells[1 - k], z[held], inputs[held])[0] for k, held in enumerate(self._held)
         ]
-        error = [(one - self._truth(k, after))[inside] for k, (one, inside) in enumerate(own)]
-        difference = [(one - other)[inside] for (one, inside), other in zip(own, self._other, strict=True)]
+        error = [(law - self._truth(k, after))[inside] for k, (law, inside) in enumerate(own)]
+        difference = [(law - other)[inside] for (law, inside), other in zip(own, self._other, strict=True)]
         self._own = self._sizes(error), self._sizes(difference)
 
     def _samples(self, states: Floats, actions: Floats, nexts: Floats) -> tuple[Floats, Floats]:
@@ -299,7 +322,7 @@ class _Halves:
         most = np.sort(np.abs(sided), axis=0)[int(_PARTS[-1] * (len(sided) - 1))]
         sided = np.clip(sided, -most, most)
         block = held // _BLOCK
-        blocks = np.array([means(sided[block == one].T) for one in np.unique(block)])
+        blocks = np.array([means(sided[block == index].T) for index in np.unique(block)])
         average, spread = moments(blocks)
         error = spread / math.sqrt(len(blocks) - 1)
         return float((np.abs(average) / np.maximum(error, _NONE)).max(initial=0.0))

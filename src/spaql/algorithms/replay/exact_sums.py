@@ -35,7 +35,7 @@ def deviation(values: Floats, *, ddof: int = 0) -> float:
 def moments(rows: Floats) -> tuple[Floats, Floats]:
     """Return the mean and the standard deviation of each column."""
     columns = rows.T
-    return np.array([mean(one) for one in columns]), np.array([deviation(one) for one in columns])
+    return np.array([mean(column) for column in columns]), np.array([deviation(column) for column in columns])
 
 
 def means(rows: Floats) -> Floats:

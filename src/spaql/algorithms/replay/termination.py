@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.exact_sums import weighted_sum
-from spaql.algorithms.plantree.replay_memory import Floats
+from spaql.algorithms.replay.exact_sums import weighted_sum
+from spaql.algorithms.replay.memory import Floats
 from spaql.kernels.plantree.termination import grow_termination, logistic
 
 _RIDGE = 0.01

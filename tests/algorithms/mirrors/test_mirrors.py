@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 import spaql
 from plantree_simulations import remember
 from random_trees import random_tree
+from spaql.algorithms.mirrors.detection import _BLOCK, find_mirror
+from spaql.algorithms.mirrors.mirror import Mirror, mirror_from
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
-from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.folding import Half, half_of, with_smallest_half
-from spaql.algorithms.plantree.mirror import Mirror, mirror_from
-from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.algorithms.plantree.rule_trees import within_space
-from spaql.algorithms.plantree.symmetry import _BLOCK, find_mirror
+from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay.memory import Memory
 from spaql.cli import main
 from spaql.controllers import Controller
 from spaql.controllers.mirrored import folded, leaves_to_read

@@ -9,10 +9,11 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.names import actions_of, observations_of, without_units
+from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.errors import SettingError
 from spaql.problems import Problem
-from spaql.spaces import action_names, count_actions, observation_names, split_unit
+from spaql.spaces import count_actions
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class Mirror:
 
     def text(self, problem: Problem) -> str:
         """Return the mirror by names, as `mirror_from` reads it."""
-        seen, done = _names(problem)
         signs = self.action_signs or (1,) * len(self.action_order)
-        return f"{_text(self.order, self.signs, seen)}:{_text(self.action_order, signs, done)}"
+        observations = _text(self.order, self.signs, observations_of(problem))
+        return f"{observations}:{_text(self.action_order, signs, actions_of(problem))}"
 
 
 def mirror_from(text: str, problem: Problem) -> Mirror:
@@ -63,20 +64,20 @@ def mirror_from(text: str, problem: Problem) -> Mirror:
     range; `left=right` swaps two, as actions of a list are. Without a colon, all numbers of an action change
     their sign, or the list of actions is reversed.
     """
-    observations, actions = _names(problem)
-    seen, colon, done = text.partition(":")
-    order, signs = _read(seen, observations, "observation")
+    actions = actions_of(problem)
+    observed, colon, acted = text.partition(":")
+    order, signs = _read(observed, observations_of(problem), "observation")
     count = count_actions(problem.actions.space)
     listed = isinstance(problem.actions.space, Discrete)
     if not colon:
         same = tuple(range(count))
         action_order, action_signs = (same[::-1], ()) if listed else (same, (-1,) * count)
     else:
-        action_order, action_signs = _read(done, actions, "action")
+        action_order, action_signs = _read(acted, actions, "action")
         if listed and -1 in action_signs:
             raise SettingError(
                 f"The mirror {text!r} changes the sign of an action of a list: swap two of them, as in "
-                f"{'='.join(map(_bare, actions[:2]))}."
+                f"{'='.join(without_units(actions[:2]))}."
             )
         action_signs = () if listed else action_signs
     mirror = Mirror(order, signs, action_order, action_signs)
@@ -85,52 +86,42 @@ def mirror_from(text: str, problem: Problem) -> Mirror:
     return mirror
 
 
-def _names(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the numbers of an observation, and of an action or the actions of a list."""
-    states = problem.states
-    actions = problem.actions
-    return observation_names(states.space, states.names), action_names(actions.space, actions.names)
-
-
 def _read(text: str, names: Sequence[str], what: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the order and signs of names such as `a,b=c`."""
     order = list(range(len(names)))
     signs = [1] * len(names)
     used = set[int]()
     for part in filter(None, (part.strip() for part in text.split(","))):
-        found = [_place(name.strip(), names, what) for name in part.split("=")]
-        if len(found) > 2 or not used.isdisjoint(found) or len(set(found)) < len(found):
+        places = [_place(name.strip(), names, what) for name in part.split("=")]
+        if len(places) > 2 or not used.isdisjoint(places) or len(set(places)) < len(places):
             raise SettingError(
                 f"The mirror names {part!r}, and each {what} can be named once, alone or in a pair."
             )
-        used.update(found)
-        if len(found) == 1:
-            signs[found[0]] = -1
+        used.update(places)
+        if len(places) == 1:
+            signs[places[0]] = -1
         else:
-            order[found[0]] = found[1]
-            order[found[1]] = found[0]
+            order[places[0]] = places[1]
+            order[places[1]] = places[0]
     return tuple(order), tuple(signs)
 
 
-def _place(given: str, names: Sequence[str], what: str) -> int:
-    for form in (list(names), [_bare(name) for name in names]):
-        if form.count(given) == 1:
-            return form.index(given)
+def _place(name: str, names: Sequence[str], what: str) -> int:
+    for form in (list(names), without_units(names)):
+        if form.count(name) == 1:
+            return form.index(name)
     raise SettingError(
-        f"The mirror names the {what} {given!r}, and there are {', '.join(map(_bare, names))}. "
+        f"The mirror names the {what} {name!r}, and there are {', '.join(without_units(names))}. "
         "Give auto, off, or some of these, as in angle,speed:torque."
     )
 
 
 def _text(order: Sequence[int], signs: Sequence[int], names: Sequence[str]) -> str:
+    short = without_units(names)
     parts = []
     for j, (other, sign) in enumerate(zip(order, signs, strict=True)):
         if other > j:
-            parts.append(f"{_bare(names[j])}={_bare(names[other])}")
+            parts.append(f"{short[j]}={short[other]}")
         elif other == j and sign < 0:
-            parts.append(_bare(names[j]))
+            parts.append(short[j])
     return ",".join(parts)
-
-
-def _bare(name: str) -> str:
-    return split_unit(name)[0]

@@ -1,0 +1,1 @@
+"""Mirrors of a plant, and their detection from its transitions."""

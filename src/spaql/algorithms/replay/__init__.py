@@ -1,0 +1,1 @@
+"""The replay memory, its encoding for learned plants, and what is summed and fitted in a fixed order."""

@@ -1,0 +1,44 @@
+"""What learners of rules share: the spaces that they take, and the order of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from spaql.controllers import Controller
+from spaql.controllers.arrays import copied_nodes
+from spaql.errors import SettingError, UnsupportedSpaceError
+from spaql.problems import Problem
+from spaql.spaces import numbers_recipe
+
+
+def in_pairs(controller: Controller) -> Controller:
+    """Return the same controller with the right child of each node next to its left child."""
+    order = copied_nodes(controller)
+    inner = controller.feature[order] >= 0
+    left = np.where(inner, 2 * np.cumsum(inner) - 1, -1)
+    return replace(
+        controller,
+        feature=controller.feature[order],
+        threshold=controller.threshold[order],
+        left=left,
+        right=np.where(inner, left + 1, -1),
+        leaf=controller.leaf[order],
+    )
+
+
+def refuse_other_spaces(problem: Problem, name: str) -> None:
+    """Refuse what rules over raw observations do not take: Discrete observations, and levels of actions."""
+    if not isinstance(problem.states.space, Box):
+        raise UnsupportedSpaceError(
+            f"{name} needs a Box of observations: for a list, use SPAQL, or wrap it as "
+            f"{numbers_recipe(problem.states.space)}",
+            settings={"algo": "spaql"},
+        )
+    if problem.actions.levels is not None:
+        raise SettingError(
+            f"{name} writes affine laws for a Box of actions: leave out its levels, or use SPAQL.",
+            settings={"algo": "spaql"},
+        )
