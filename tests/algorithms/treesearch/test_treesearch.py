@@ -5,6 +5,7 @@ import pytest
 
 import spaql
 from spaql.agents import TreeSearch
+from spaql.algorithms.treesearch.anew import begin_anew, only_waits
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.controllers import Controller, Error, Integral, Laws, controller_of, locked
@@ -235,12 +236,12 @@ def law(search, push):
 def test_a_tree_only_waits_if_others_end_better(boat) -> None:
     assert boat.evaluator.best_end == pytest.approx(5.0 - 0.01 * 11, abs=0.03)
     boat.racers = [law(boat, 0.0)]
-    assert boat._only_waits()
+    assert only_waits(boat)
     boat.evaluator.best_end = -1.0  # as of a pole that fell
-    assert not boat._only_waits()
+    assert not only_waits(boat)
     boat.evaluator.best_end = 5.0
     boat.racers = [law(boat, -1.0)]  # it arrives
-    assert not boat._only_waits()
+    assert not only_waits(boat)
 
 
 def test_a_law_that_begins_anew_competes_with_one_that_waits(boat) -> None:
@@ -250,7 +251,7 @@ def test_a_law_that_begins_anew_competes_with_one_that_waits(boat) -> None:
     boat.incumbent = boat.racers[0].tree
     boat.judgement = boat.evaluator.judge(boat.incumbent)
     boat.stage = "anew"
-    boat._anew(np.random.default_rng(0))
+    begin_anew(boat, np.random.default_rng(0))
     assert boat.stage == "grow"
     assert boat.judgement.mean_return > 4.0
 
