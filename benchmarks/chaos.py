@@ -32,10 +32,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from studies import parser
 
 from spaql.plugins.sweeps.store import RunStore
 from spaql.stats import mean_ci95
+from studies import parser
 
 STUDY = """
 problems = ["cartpole200"]

@@ -10,9 +10,8 @@ if its columns should not be called after the folder.
 from collections import Counter
 from pathlib import Path
 
-from studies import parser, show
-
 from spaql.plugins.paper.claims import read_claims, side_by_side
+from studies import parser, show
 
 
 def main() -> None:

@@ -26,14 +26,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from studies import parser
-
 import spaql
 from spaql.agents import load
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.errors import SpaqlError
 from spaql.plugins.sweeps.execute import execute
 from spaql.plugins.sweeps.store import RunStore
+from studies import parser
 
 TYPED = 2
 """Exit code of a process that ended by an error of the system, or of spaql."""

@@ -41,11 +41,10 @@ from typing import Any
 
 import numpy as np
 from click.testing import CliRunner
-from fuzz_certificates import forge, grow_certificates, use_certificate
-from mutants import HEAD, mutant_of, mutate_text, with_hash
-from studies import parser
 
 import spaql
+from fuzz_certificates import forge, grow_certificates, use_certificate
+from mutants import HEAD, mutant_of, mutate_text, with_hash
 from spaql import archive
 from spaql.agents import agent, design, history, problem_file
 from spaql.algorithms.replay import memory as replay_memory
@@ -57,6 +56,7 @@ from spaql.plugins.sweeps.store import RunStore
 from spaql.plugins.sweeps.study import read_study
 from spaql.plugins.sweeps.table import results
 from spaql.spaces import describe
+from studies import parser
 
 FORBIDDEN = (
     *("exec", "compile", "import", "ctypes.", "subprocess.", "os.system", "os.exec", "os.fork", "os.spawn"),

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mutants import NUMBERS, mutate_array, mutate_inside, with_hash
 
 import spaql
+from mutants import NUMBERS, mutate_array, mutate_inside, with_hash
 from spaql import archive
 from spaql.controllers import Controller, Laws
 from spaql.plugins.certificates import check_loop

@@ -18,9 +18,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from studies import TESTS, Row, column, groups, parser, run, show
-
 from spaql.plugins.hardware.protocol import encoded
+from studies import TESTS, Row, column, groups, parser, run, show
 
 sys.path.append(TESTS)
 

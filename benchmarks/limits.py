@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
-from studies import Row, parser, show
 
 from spaql.kernels.jit import call_with_three, njit
 from spaql.plugins.compare.study import FULL, compare_runs
 from spaql.plugins.sweeps.curve import fresh_starts
 from spaql.plugins.sweeps.table import number_cell
 from spaql.problems import Problem, make_problem
+from studies import Row, parser, show
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]

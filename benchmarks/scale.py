@@ -17,10 +17,10 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
 import numpy as np
-from studies import Row, parser, show
 
 import spaql
 from spaql.plugins.sweeps.store import RunStore
+from studies import Row, parser, show
 
 
 def cpu_seconds(work: Callable[[], Any]) -> float:

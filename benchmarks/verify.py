@@ -28,9 +28,8 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-from studies import TESTS, Row, groups, parser, run, show
-
 import spaql
+from studies import TESTS, Row, groups, parser, run, show
 
 ROOT = Path(__file__).parents[1]
 TESTED = (

@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from studies import parser
-
 import spaql
 from spaql import zoo
 from spaql.classical import tune
@@ -34,6 +32,7 @@ from spaql.plugins.compare.baselines import CLASSICAL
 from spaql.plugins.compare.baselines.classical import ClassicalPolicy
 from spaql.tables import markdown
 from spaql.zoo.entries import CONTROLLERS, ENTRIES, entry_from
+from studies import parser
 
 ROOT = Path(__file__).parents[1]
 FILES = ROOT / "src" / "spaql" / "zoo"
