@@ -84,11 +84,12 @@ class Problem:
 
         Examples
         --------
-        >>> make_problem("Pendulum-v1").runs_on
+        >>> import spaql
+        >>> spaql.make_problem("Pendulum-v1").runs_on
         'the compiled dynamics spaql/Pendulum-v1'
-        >>> make_problem("Pendulum-v1", compiled=False).runs_on
+        >>> spaql.make_problem("Pendulum-v1", compiled=False).runs_on
         "gymnasium.make('Pendulum-v1')"
-        >>> make_problem(gymnasium.make("Pendulum-v1")).runs_on.partition(" (")[0]
+        >>> spaql.make_problem(gymnasium.make("Pendulum-v1")).runs_on.partition(" (")[0]
         'copies of the PendulumEnv that was given'
         """
         return self._runs_on + ("" if self.stage_cost is None else f", with {self.stage_cost}")
