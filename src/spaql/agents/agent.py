@@ -20,11 +20,11 @@ from spaql.agents.agent_file import TYPES, agent_from, identity, load_agent
 from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback, joined
 from spaql.agents.history import History
-from spaql.agents.loop import train
 from spaql.agents.problem_file import problem_to
 from spaql.agents.progress import Compiling, Progress
 from spaql.agents.read_back import read_back
 from spaql.agents.train_tries import learn_best
+from spaql.agents.training_loop import train
 from spaql.agents.tries import Tries
 from spaql.algorithms import Algorithm, LearnerSettings
 from spaql.controllers import Controller, Policy

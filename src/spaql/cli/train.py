@@ -17,10 +17,10 @@ from spaql.agents.run_folder import CHECKPOINT_FILE
 from spaql.agents.train_tries import TRIES_FILE
 from spaql.agents.tries import SELECTION_EPISODES
 from spaql.cli.arguments import ChoiceOrOwn, complete_environment, quiet_option
+from spaql.cli.default_algorithm import CHOSEN, default_algorithm, recommended
 from spaql.cli.option_groups import options_as, problem_options
 from spaql.cli.report import PATH, Report, reports, say
 from spaql.cli.setting_options import SHIPPED, TrainCommand, own_settings, setting_options
-from spaql.cli.suited import CHOSEN, recommended, suited
 from spaql.cli.training import Training, train_once
 from spaql.cli.tries import train_several
 from spaql.errors import BadEnvironmentError, SettingError
@@ -148,7 +148,7 @@ def train(
     if algo is None:
         problem = make_problem(env, measured=False, **described)
         options = {"reward_range": reward_range}  # the problem has all others
-        algo = suited(problem)
+        algo = default_algorithm(problem)
         if algo != "plantree" and not quiet:
             say(CHOSEN, err=True)
     spent = _budget(algo, **budget)

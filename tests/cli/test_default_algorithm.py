@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 import spaql
 from spaql.cli import main
-from spaql.cli.suited import recommended, suited
+from spaql.cli.default_algorithm import default_algorithm, recommended
 
 SAID = "The plant is compiled and declares set-points: training with --algo treesearch"
 
@@ -22,9 +22,9 @@ def test_a_compiled_plant_with_set_points_is_trained_with_treesearch(tmp_path: P
 
 
 def test_what_suits_a_problem() -> None:
-    assert suited(spaql.make_problem("spaql/Oven-v0")) == "treesearch"
-    assert suited(spaql.make_problem("spaql/Oven-v0", compiled=False)) == "plantree"
-    assert suited(spaql.make_problem("Pendulum-v1")) == "plantree"
+    assert default_algorithm(spaql.make_problem("spaql/Oven-v0")) == "treesearch"
+    assert default_algorithm(spaql.make_problem("spaql/Oven-v0", compiled=False)) == "plantree"
+    assert default_algorithm(spaql.make_problem("Pendulum-v1")) == "plantree"
 
 
 def test_the_advice_does_not_contradict_the_choice() -> None:

@@ -14,7 +14,7 @@ CHOSEN = (
 )
 
 
-def suited(problem: Problem) -> str:
+def default_algorithm(problem: Problem) -> str:
     """Return the algorithm that a problem is trained with if none is named."""
     return "treesearch" if problem.dynamics is not None and problem.setpoints else "plantree"
 
@@ -23,7 +23,7 @@ def recommended(algo: str, steps: int | None, problem: Problem) -> str:
     """Return the advice to use another algorithm for a number of steps, if there is a better one."""
     if steps is None or algo not in ("treesearch", "plantree"):
         return ""
-    if suited(problem) == "treesearch":
+    if default_algorithm(problem) == "treesearch":
         return (
             "The plant is compiled and declares set-points: --algo treesearch searches on it for a PI or PID "
             "controller, and needs no learned plant."
