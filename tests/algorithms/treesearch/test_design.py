@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.algorithms.treesearch.block import Block, Usual
-from spaql.algorithms.treesearch.structures import Meaning, Structure
+from spaql.algorithms.treesearch.ladder.block import Block, Usual
+from spaql.algorithms.treesearch.ladder.structures import Meaning, Structure
 from spaql.classical import PIDPolicy, operating_point
 from spaql.controllers.controller import POSITION, VELOCITY
 from spaql.controllers.law_names import law_names

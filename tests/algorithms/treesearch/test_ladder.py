@@ -9,12 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 import spaql
-from spaql.algorithms.treesearch.block import Block, Usual
 from spaql.algorithms.treesearch.finish import simplify
-from spaql.algorithms.treesearch.ladder import Ladder
-from spaql.algorithms.treesearch.ladder_file import restore_ladder, saved_ladder
-from spaql.algorithms.treesearch.ladder_judging import climb
-from spaql.algorithms.treesearch.lqr import (
+from spaql.algorithms.treesearch.ladder.block import Block, Usual
+from spaql.algorithms.treesearch.ladder.file import restore_ladder, saved_ladder
+from spaql.algorithms.treesearch.ladder.judging import climb
+from spaql.algorithms.treesearch.ladder.lqr import (
     lqr_law,
     lqr_structure,
     pole_law,
@@ -22,8 +21,9 @@ from spaql.algorithms.treesearch.lqr import (
     regulator_gains,
     swing_up_racer,
 )
-from spaql.algorithms.treesearch.rungs import Rung, choose
-from spaql.algorithms.treesearch.structures import Meaning, Structure
+from spaql.algorithms.treesearch.ladder.rungs import Rung, choose
+from spaql.algorithms.treesearch.ladder.state import Ladder
+from spaql.algorithms.treesearch.ladder.structures import Meaning, Structure
 from spaql.algorithms.treesearch.trees import split
 from spaql.classical import LQRPolicy, falling_rate, linearise, operating_point
 from spaql.controllers import Controller

@@ -11,8 +11,8 @@ from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree.tracking import TrackedRunner, fit_tracked
 from spaql.algorithms.replay.memory import Floats
 from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
-from spaql.algorithms.treesearch.ladder import Ladder
-from spaql.algorithms.treesearch.ladder_stages import consider
+from spaql.algorithms.treesearch.ladder.stages import consider
+from spaql.algorithms.treesearch.ladder.state import Ladder
 from spaql.controllers import Controller
 from spaql.problems import Problem
 from spaql.problems.disturbances import Perturbation

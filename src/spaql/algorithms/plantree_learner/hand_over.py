@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spaql.algorithms.replay.memory import Memory
 from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
-from spaql.algorithms.treesearch.ladder import Ladder
+from spaql.algorithms.treesearch.ladder.state import Ladder
 from spaql.controllers import Controller
 from spaql.controllers.policy import Rng
 from spaql.problems import Problem

@@ -19,7 +19,7 @@ from spaql.algorithms.plantree.rule_trees import idle_rules, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree_learner.state import PlanTreeState
 from spaql.algorithms.replay.memory import LARGEST, Memory
-from spaql.algorithms.treesearch.ladder import Ladder
+from spaql.algorithms.treesearch.ladder.state import Ladder
 from spaql.controllers import Controller
 from spaql.controllers.policy import Rng
 from spaql.errors import BadEnvironmentError, SettingError

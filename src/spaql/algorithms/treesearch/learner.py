@@ -14,10 +14,11 @@ from spaql.algorithms.learner import Algorithm
 from spaql.algorithms.replay.memory import Memory
 from spaql.algorithms.rule_learners import refuse_other_spaces
 from spaql.algorithms.saved import part, prefixed
-from spaql.algorithms.treesearch import ladder_stages
 from spaql.algorithms.treesearch.evaluator import Evaluator
-from spaql.algorithms.treesearch.ladder import Ladder
-from spaql.algorithms.treesearch.ladder_file import restore_ladder, saved_ladder
+from spaql.algorithms.treesearch.ladder.file import restore_ladder, saved_ladder
+from spaql.algorithms.treesearch.ladder.stages import advance as advance_ladder
+from spaql.algorithms.treesearch.ladder.state import Ladder
+from spaql.algorithms.treesearch.ladder.structures import Meaning
 from spaql.algorithms.treesearch.rule_trees import (
     check_source,
     from_rules,
@@ -29,7 +30,6 @@ from spaql.algorithms.treesearch.search_file import restore_search, saved_search
 from spaql.algorithms.treesearch.search_state import SearchState
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.start import Start
-from spaql.algorithms.treesearch.structures import Meaning
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf
 from spaql.archive import number
 from spaql.controllers import Controller
@@ -157,7 +157,7 @@ class TreeSearchLearner(Algorithm):
         """Search for a part of the budget; returns the judgement of the best tree as one episode."""
         before = {phase: runner.interactions[phase] for phase in (Phase.SEARCH, Phase.OWN_PLAY)}
         if self._climbs:
-            ladder_stages.advance(self._climbs, runner, rng)
+            advance_ladder(self._climbs, runner, rng)
         else:
             if not self._measured:
                 start = Start(self.search, self.problem, self.settings, self._like, self.given, self._law)

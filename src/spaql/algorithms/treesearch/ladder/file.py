@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.saved import finite, part, prefixed
-from spaql.algorithms.treesearch.block import Usual
-from spaql.algorithms.treesearch.ladder import BEFORE_CHOICE, Ladder
-from spaql.algorithms.treesearch.ladder_stages import STAGES
+from spaql.algorithms.treesearch.ladder.block import Usual
+from spaql.algorithms.treesearch.ladder.rungs import Nominal, Rung
+from spaql.algorithms.treesearch.ladder.stages import STAGES
+from spaql.algorithms.treesearch.ladder.state import BEFORE_CHOICE, Ladder
+from spaql.algorithms.treesearch.ladder.structures import ORDER, Structure
 from spaql.algorithms.treesearch.racer import Racer
-from spaql.algorithms.treesearch.rungs import Nominal, Rung
-from spaql.algorithms.treesearch.structures import ORDER, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.archive import number
 from spaql.errors import ArchiveError

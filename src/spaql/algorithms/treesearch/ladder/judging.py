@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from spaql.algorithms.treesearch.block import Block
 from spaql.algorithms.treesearch.evaluator import DIGITS
-from spaql.algorithms.treesearch.ladder import BEFORE_CHOICE, Ladder
-from spaql.algorithms.treesearch.rungs import Nominal, Rung, choose
-from spaql.algorithms.treesearch.structures import Structure
+from spaql.algorithms.treesearch.ladder.block import Block
+from spaql.algorithms.treesearch.ladder.rungs import Nominal, Rung, choose
+from spaql.algorithms.treesearch.ladder.state import BEFORE_CHOICE, Ladder
+from spaql.algorithms.treesearch.ladder.structures import Structure
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.simulate import Phase

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from spaql.algorithms.treesearch.evaluator import DIGITS
-from spaql.algorithms.treesearch.ladder import Ladder
-from spaql.algorithms.treesearch.ladder_finish import finish, polish, remove_terms, spend_rest
-from spaql.algorithms.treesearch.ladder_judging import climb, judged
-from spaql.algorithms.treesearch.ladder_race import measure, race, swing_up
-from spaql.algorithms.treesearch.ladder_structures import add_all, choose_rung, cut_law, remove_kinds
+from spaql.algorithms.treesearch.ladder.finish import finish, polish, remove_terms, spend_rest
+from spaql.algorithms.treesearch.ladder.judging import climb, judged
+from spaql.algorithms.treesearch.ladder.race import measure, race, swing_up
+from spaql.algorithms.treesearch.ladder.selection import add_all, choose_rung, cut_law, remove_kinds
+from spaql.algorithms.treesearch.ladder.state import Ladder
 from spaql.algorithms.treesearch.trees import Rng
 from spaql.simulate import EpisodeRunner
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spaql.algorithms.treesearch.structures import Structure
+from spaql.algorithms.treesearch.ladder.structures import Structure
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.kernels.treesearch.scores import WORST

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from spaql.algorithms.names import ago, without_units
-from spaql.algorithms.treesearch.block import Block
-from spaql.algorithms.treesearch.racer import Racer
-from spaql.algorithms.treesearch.structures import (
+from spaql.algorithms.treesearch.ladder.block import Block
+from spaql.algorithms.treesearch.ladder.structures import (
     ANGLE,
     ERROR,
     INTEGRAL,
@@ -22,6 +21,7 @@ from spaql.algorithms.treesearch.structures import (
     Pole,
     Structure,
 )
+from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.classical import LinearPlant, augmented, falling_rate, pole_of, riccati_gains
 from spaql.controllers.controller import POSITION

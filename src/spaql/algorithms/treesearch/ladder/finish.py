@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from spaql.algorithms.treesearch.evaluator import DIGITS
 from spaql.algorithms.treesearch.finish import enough_digits, simplify
-from spaql.algorithms.treesearch.ladder import POLISH, TERMS, Ladder
-from spaql.algorithms.treesearch.ladder_judging import climb, judged, nominal_of, replace_best
+from spaql.algorithms.treesearch.ladder.judging import climb, judged, nominal_of, replace_best
+from spaql.algorithms.treesearch.ladder.rungs import SHARE
+from spaql.algorithms.treesearch.ladder.state import POLISH, TERMS, Ladder
 from spaql.algorithms.treesearch.racer import LEAST_OF_BEST, Racer
-from spaql.algorithms.treesearch.rungs import SHARE
 from spaql.algorithms.treesearch.trees import Rng
 
 _STARTS = 128

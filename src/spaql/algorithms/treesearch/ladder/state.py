@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from spaql.algorithms.treesearch.block import Block, Usual
 from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
+from spaql.algorithms.treesearch.ladder.block import Block, Usual
+from spaql.algorithms.treesearch.ladder.rungs import Rung
+from spaql.algorithms.treesearch.ladder.structures import Meaning, Structure
 from spaql.algorithms.treesearch.racer import Racer
-from spaql.algorithms.treesearch.rungs import Rung
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
-from spaql.algorithms.treesearch.structures import Meaning, Structure
 from spaql.controllers import Controller
 from spaql.problems import Dynamics
 from spaql.problems.disturbances import Perturbation

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spaql.algorithms.names import without_units
+from spaql.algorithms.treesearch.ladder.structures import CONSTANT, ERROR, NUMBERS, SQUARE, Meaning, Structure
 from spaql.algorithms.treesearch.rule_trees import rules_and_laws
-from spaql.algorithms.treesearch.structures import CONSTANT, ERROR, NUMBERS, SQUARE, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, split
 from spaql.classical import OperatingPoint
 from spaql.controllers import Controller

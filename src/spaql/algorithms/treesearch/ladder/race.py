@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from spaql.algorithms.treesearch.block import Usual
-from spaql.algorithms.treesearch.ladder import RACE, Ladder
-from spaql.algorithms.treesearch.ladder_judging import (
+from spaql.algorithms.treesearch.ladder.block import Usual
+from spaql.algorithms.treesearch.ladder.judging import (
     climb,
     judged,
     n_judging_starts,
 )
-from spaql.algorithms.treesearch.lqr import swing_up_racer
+from spaql.algorithms.treesearch.ladder.lqr import swing_up_racer
+from spaql.algorithms.treesearch.ladder.rungs import Rung
+from spaql.algorithms.treesearch.ladder.state import RACE, Ladder
+from spaql.algorithms.treesearch.ladder.structures import ENERGY, NEXT, Structure
 from spaql.algorithms.treesearch.racer import Racer
-from spaql.algorithms.treesearch.rungs import Rung
-from spaql.algorithms.treesearch.structures import ENERGY, NEXT, Structure
 from spaql.algorithms.treesearch.trees import Rng
 from spaql.classical import operating_point
 from spaql.controllers.controller import POSITION

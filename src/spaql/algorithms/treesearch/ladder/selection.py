@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spaql.algorithms.treesearch.ladder import ALL, LEAVES, RACE, REMOVE, Ladder
-from spaql.algorithms.treesearch.ladder_judging import (
+from spaql.algorithms.treesearch.ladder.judging import (
     FEWEST_JUDGED,
     affordable_starts,
     climb,
@@ -13,10 +12,11 @@ from spaql.algorithms.treesearch.ladder_judging import (
     n_judging_starts,
     nominal_of,
 )
-from spaql.algorithms.treesearch.lqr import lqr_racer, lqr_structure
+from spaql.algorithms.treesearch.ladder.lqr import lqr_racer, lqr_structure
+from spaql.algorithms.treesearch.ladder.rungs import Rung, choose
+from spaql.algorithms.treesearch.ladder.state import ALL, LEAVES, RACE, REMOVE, Ladder
+from spaql.algorithms.treesearch.ladder.structures import CONSTANT, Structure
 from spaql.algorithms.treesearch.racer import Racer
-from spaql.algorithms.treesearch.rungs import Rung, choose
-from spaql.algorithms.treesearch.structures import CONSTANT, Structure
 from spaql.algorithms.treesearch.trees import Rng, find_leaf, random_cut, split
 from spaql.classical import linearise
 from spaql.errors import SettingError

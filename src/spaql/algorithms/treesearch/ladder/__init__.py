@@ -1,0 +1,1 @@
+"""The search for a controller with memory, from the plainest one on."""
