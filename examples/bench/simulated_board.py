@@ -101,7 +101,8 @@ class SimulatedBoard:
     ) -> None:
         made = gymnasium.make(env) if isinstance(env, str) else env
         self._env = made.unwrapped
-        names = meaning_of(made, getattr(self._env, "dynamics", None))
+        dynamics = getattr(self._env, "dynamics", None)
+        names = meaning_of(made) if dynamics is None else dynamics.meaning
         done = made.action_space
         if not isinstance(seen := made.observation_space, Box) or not isinstance(done, Box | Discrete):
             raise SettingError(f"A board needs a Box of observations and simple actions, not {seen}, {done}.")

@@ -53,7 +53,7 @@ def begun(fmu: Any) -> None:
 @pytest.mark.parametrize("kind", ["constants", "laws", "choices", "switching laws"])
 def test_trees_of_every_kind_are_written_and_compared(kind: str, tmp_path: Path) -> None:
     tree = random_tree(np.random.default_rng(1), 3, 8, kind, sums=1)
-    found = spaql.plugins.fmu(tree, tmp_path / "controller.fmu", points=300)
+    found = spaql.export.fmu(tree, tmp_path / "controller.fmu", points=300)
     assert found.points["random points"] == 300
     assert found.tool.startswith("FMPy ")
     with zipfile.ZipFile(tmp_path / "controller.fmu") as archive:
@@ -66,14 +66,14 @@ def test_trees_of_every_kind_are_written_and_compared(kind: str, tmp_path: Path)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_controllers_with_memory_are_compared_with_their_state(seed: int, tmp_path: Path) -> None:
     controller = random_controller(seed) if seed else two_leaf_pi()
-    found = spaql.plugins.fmu(controller, tmp_path / "controller.fmu", points=2000)
+    found = spaql.export.fmu(controller, tmp_path / "controller.fmu", points=2000)
     assert found.points["resets"] > 5
 
 
 def test_the_same_controller_has_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        spaql.plugins.fmu(two_leaf_pi(), tmp_path / name / "controller.fmu", points=10)
+        spaql.export.fmu(two_leaf_pi(), tmp_path / name / "controller.fmu", points=10)
     one, two = ((tmp_path / name / "controller.fmu").read_bytes() for name in ("one", "two"))
     assert one == two
 
@@ -85,7 +85,7 @@ def test_an_fmu_that_differs_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
     wrong = "value[i] = 1.0 + self->action["
     monkeypatch.setattr(fmu_target, "wrapper", lambda *given: text(*given).replace(right, wrong))
     with pytest.raises(EquivalenceError, match="The exported FMU differs from the policy"):
-        spaql.plugins.fmu(tree, tmp_path / "controller.fmu", points=10)
+        spaql.export.fmu(tree, tmp_path / "controller.fmu", points=10)
     assert not list(tmp_path.iterdir())
 
 
@@ -96,7 +96,7 @@ def test_numbers_are_doubles(tmp_path: Path) -> None:
 
 
 def test_names_units_and_ranges_are_declared(tmp_path: Path) -> None:
-    spaql.plugins.fmu(_pi(), tmp_path / "controller.fmu", points=10)
+    spaql.export.fmu(_pi(), tmp_path / "controller.fmu", points=10)
     model = read_model_description(str(tmp_path / "controller.fmu"), validate_model_structure=True)
     found = {one.name: one for one in model.modelVariables}
     assert [name for name in found if not name.startswith("state.")] == ["level", "level set-point", "valve"]
@@ -107,7 +107,7 @@ def test_names_units_and_ranges_are_declared(tmp_path: Path) -> None:
 
 
 def test_the_action_is_held_between_samples_and_long_steps_are_refused(tmp_path: Path) -> None:
-    spaql.plugins.fmu(_pi(), tmp_path / "controller.fmu", points=10)
+    spaql.export.fmu(_pi(), tmp_path / "controller.fmu", points=10)
     fmu, names = opened(tmp_path / "controller.fmu", tmp_path / "open")
     begun(fmu)
     seen = []
@@ -131,7 +131,7 @@ def test_the_action_is_held_between_samples_and_long_steps_are_refused(tmp_path:
 
 
 def test_messages_go_to_the_simulation_whose_fmu_sent_them(tmp_path: Path) -> None:
-    spaql.plugins.fmu(_pi(), tmp_path / "controller.fmu", points=10)
+    spaql.export.fmu(_pi(), tmp_path / "controller.fmu", points=10)
     one, other = (Simulation(str(tmp_path / "controller.fmu"), 2.0) for _ in range(2))
     for simulation in (one, other):
         simulation.begin({})
@@ -143,7 +143,7 @@ def test_messages_go_to_the_simulation_whose_fmu_sent_them(tmp_path: Path) -> No
 def test_a_freed_simulation_leaves_no_logger_behind(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    spaql.plugins.fmu(_pi(), tmp_path / "controller.fmu", points=10)
+    spaql.export.fmu(_pi(), tmp_path / "controller.fmu", points=10)
     simulation = Simulation(str(tmp_path / "controller.fmu"), 1.0)
     simulation.begin({})
     del simulation
@@ -200,7 +200,7 @@ def test_the_closed_loop_of_two_fmus_is_that_of_an_evaluation(
 ) -> None:
     plant_file = tank_fmu(tmp_path, version)
     policy = _pi() if remembers else _tree()
-    spaql.plugins.fmu(policy, tmp_path / "controller.fmu", points=10)
+    spaql.export.fmu(policy, tmp_path / "controller.fmu", points=10)
     problem = spaql.make_problem(str(plant_file), options=OPTIONS)
     wanted = spaql.evaluate(policy, env=problem, episodes=1, seed=4).returns[0]
     env = problem.make()
