@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import spaql
 from spaql.algorithms import SPAQLLearner, SPAQLSettings, setting
+from spaql.simulate import EpisodeRunner, Evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,3 +102,22 @@ def q_of(agent: spaql.Agent) -> NDArray[np.float64]:
 def test_a_bonus_that_is_no_number_is_refused_with_its_visits() -> None:
     with pytest.raises(spaql.SettingError, match=r"bonus\(1\) of WrongLearner is nan"):
         trained(Wrong, 1.0)
+
+
+class IdleLearner(SPAQLLearner):
+    """Forgets to play."""
+
+    name = "idle"
+
+    def iterate(self, runner: EpisodeRunner, rng: np.random.Generator, *, trained: bool) -> Evaluation:
+        return Evaluation(np.zeros(1), np.zeros(1, np.int64), np.zeros((1, 4)))
+
+
+class Idle(spaql.Agent):
+    learner_type = IdleLearner
+
+
+def test_a_training_that_takes_no_step_is_ended() -> None:
+    with pytest.raises(spaql.SpaqlError, match=r"idle took no step in 1,000 iterations"):
+        Idle("cartpole200", seed=0).learn(10, progress_bar=False)
+    assert len(Idle("cartpole200", seed=0).learn(iterations=20, progress_bar=False).history) == 21

@@ -9,12 +9,14 @@ from contextlib import closing
 
 from spaql.agents.history import History
 from spaql.algorithms import Algorithm, LearnerSettings, Settings
-from spaql.errors import SpaqlWarning
+from spaql.errors import SpaqlError, SpaqlWarning
 from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Purpose, generator
 
 AfterIteration = Callable[[dict[str, float]], bool]
 """Called with every row of the history; training continues while it returns True."""
+_MOST_IDLE = 1000
+"""Iterations in a row without a step of the simulator: with more, a budget in steps would never be spent."""
 
 
 def train(
@@ -30,10 +32,18 @@ def train(
     before = max(len(history), int(learner.evaluated))
     with closing(EpisodeRunner(problem, rollouts)) as runner:
         go_on = True
+        idle = 0
         while go_on:
+            steps = runner.interactions.total
             row = _iterate(learner, problem, runner, history, seed)
             history.append(row)
             go_on = proceed(row)
+            idle = idle + 1 if runner.interactions.total == steps else 0
+            if idle == _MOST_IDLE:
+                raise SpaqlError(
+                    f"{learner.name} took no step in {idle:,} iterations, so that training would never end: "
+                    "its `iterate` is to play episodes by the runner that it is given."
+                )
         episodes = len(history) - before
         for left in runner.excursions:
             warnings.warn(f"In training, {left.text(episodes)}.", SpaqlWarning, stacklevel=4)
