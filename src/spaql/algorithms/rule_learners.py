@@ -14,9 +14,9 @@ from spaql.problems import Problem
 from spaql.spaces import numbers_recipe
 
 
-def in_pairs(controller: Controller) -> Controller:
-    """Return the same controller with the right child of each node next to its left child."""
-    order = copied_nodes(controller)
+def in_pairs(controller: Controller, root: int = 0) -> Controller:
+    """Return the controller below a root with the right child of each node next to its left child."""
+    order = copied_nodes(controller, root)
     inner = controller.feature[order] >= 0
     left = np.where(inner, 2 * np.cumsum(inner) - 1, -1)
     return replace(

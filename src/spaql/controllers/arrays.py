@@ -187,9 +187,9 @@ def tree_arrays(tree: Controller, frame: Frame, *, copied: bool = False) -> Cont
     return builder.arrays(frame, margin=margin)
 
 
-def copied_nodes(tree: Controller) -> list[int]:
-    """Return which node each is where shared subtrees are copied, breadth first."""
-    order = [0]
+def copied_nodes(tree: Controller, root: int = 0) -> list[int]:
+    """Return which node each is below a root where shared subtrees are copied, breadth first."""
+    order = [root]
     for node in order:  # which grows
         if tree.feature[node] >= 0:
             order += [int(tree.left[node]), int(tree.right[node])]

@@ -86,17 +86,7 @@ def half_of(rules: Controller, side: int) -> Controller:
     """Return the rules of a half, if these are unfolded at this number, and else the rules themselves."""
     if rules.feature[0] != side or rules.threshold[0] != 0.0:
         return rules
-    inner = rules.feature >= 0
-    reached = np.zeros(len(inner), np.bool_)
-    reached[rules.right[0]] = True
-    for node in np.flatnonzero(inner).tolist():  # children come after their parents
-        if reached[node]:
-            reached[[rules.left[node], rules.right[node]]] = True
-    place = np.cumsum(reached) - 1
-    nodes = {name: getattr(rules, name)[reached] for name in NODES}
-    for name in ("left", "right"):
-        nodes[name] = np.where(nodes["feature"] >= 0, place[nodes[name]], -1)
-    return in_pairs(replace(rules, **nodes))
+    return in_pairs(rules, root=int(rules.right[0]))
 
 
 def with_smallest_half(rules: Controller, mirror: Mirror | None, code: ActionCode) -> Controller:

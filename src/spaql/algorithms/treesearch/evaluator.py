@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spaql.algorithms.replay.exact_sums import mean
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.controllers.arrays import Frame
@@ -204,15 +205,10 @@ class Evaluator:
         self.judged_length += _RECENT * (found.steps / found.returns.size - self.judged_length)
         values = found.returns[0] - self.price * found.changes[0]
         worst = np.sort(values)[: max(1, n // WORST)]
-        score = (1 - weight) * _mean(values[:n]) + weight * _mean(worst)
-        return Judgement(score, _mean(found.returns[0, :n]), values[:n])
+        score = (1 - weight) * mean(values[:n]) + weight * mean(worst)
+        return Judgement(score, mean(found.returns[0, :n]), values[:n])
 
     def visited(self, tree: CandidateTree, n: int, rng: Rng) -> Floats:
         """Return observations of episodes of a tree, in the units of the search."""
         found = self.play(tree, tree.vector[np.newaxis], self.starts(rng, 8), Phase.SEARCH, visited=n)
         return (found.visited - self.units.centre) / self.units.scale
-
-
-def _mean(values: Floats) -> float:
-    """Return the mean, with the same bits on every version of Python and NumPy."""
-    return math.fsum(values.tolist()) / len(values)

@@ -24,7 +24,7 @@ def measured(observations: Floats, units: Units, mirror: Mirror | None) -> Units
     scale = np.ones(observations.shape[1])
     if not len(observations):
         return units._replace(centre=np.zeros(len(scale)), scale=scale)
-    centre = mean(observations)
+    centre = column_means(observations)
     usual = np.median(observations, axis=0)
     for j, column in enumerate(observations.T):
         others = column[column != usual[j]]
@@ -53,6 +53,6 @@ def change_of_scale(before: Units, after: Units) -> float:
     return float(max((before.scale / after.scale).max(), (after.scale / before.scale).max()))
 
 
-def mean(rows: Floats) -> Floats:
+def column_means(rows: Floats) -> Floats:
     """Return the mean of each column, added one row after the other."""
     return np.asarray(np.add.accumulate(rows, axis=0)[-1] / len(rows))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
 from spaql.algorithms.first_law import FirstLaw
+from spaql.algorithms.replay.exact_sums import mean
 from spaql.algorithms.replay.memory import Memory
 from spaql.algorithms.treesearch.rule_trees import from_rules, in_other_units, over_inputs
-from spaql.algorithms.treesearch.scales import bounded, mean
+from spaql.algorithms.treesearch.scales import bounded, column_means
 from spaql.algorithms.treesearch.search_state import SearchState
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.symmetry import mirror_in, mirror_of
@@ -108,7 +108,7 @@ class Start:
         """Return whether to look for better laws: the first one need only be better than random trees."""
         if turn > 0 or best is None:
             return self._is_better(best, first)
-        return _mean(first.returns) > self._search.judgement.mean_return
+        return mean(first.returns) > self._search.judgement.mean_return
 
     def _is_better(self, best: CandidateTree | None, first: FirstLaw) -> bool:
         """Return whether a first law is better than the best random tree, or about as good.
@@ -120,9 +120,9 @@ class Start:
         starts = first.starts[: min(len(first.returns), _COMPARED)]
         returns = self._search.evaluator.play(best, best.vector[np.newaxis], starts, Phase.SEARCH).returns[0]
         lead = returns - first.returns[: len(starts)]
-        nearly = _ENOUGH * abs(_mean(returns) - self._search.judgement.mean_return)
+        nearly = _ENOUGH * abs(mean(returns) - self._search.judgement.mean_return)
         doubt = standard_error(lead) if len(lead) > 1 else 0.0
-        return _mean(lead) <= nearly + doubt
+        return mean(lead) <= nearly + doubt
 
     def _random_trees(self, rng: Rng) -> tuple[CandidateTree, Floats]:
         """Return the best of some random trees, and the inputs of the better half."""
@@ -138,9 +138,9 @@ class Start:
             seen, total = self._visited(trees[-1], evaluator.starts(rng, 2))
             played.append((total, seen))
             inputs = np.concatenate([seen for _, seen in played])
-            through = inputs - mean(inputs) if len(inputs) else through
+            through = inputs - column_means(inputs) if len(inputs) else through
         totals = [total for total, _ in played]
-        search.judgement = replace(search.judgement, mean_return=_mean(np.array(totals)))
+        search.judgement = replace(search.judgement, mean_return=mean(np.array(totals)))
         return trees[int(np.argmax(totals))], np.concatenate(_better_half(played))
 
     def _visited(self, tree: CandidateTree, starts: Floats) -> tuple[Floats, float]:
@@ -148,15 +148,10 @@ class Start:
         played = self._search.evaluator.play(
             tree, tree.vector[np.newaxis], starts, Phase.SEARCH, visited=_MEASURED
         )
-        return bounded(played.visited), _mean(played.returns[0])
+        return bounded(played.visited), mean(played.returns[0])
 
 
 def _better_half(played: list[tuple[float, Floats]]) -> list[Floats]:
     """Return the observations of the trees with the higher returns: the others go where no controller is."""
     middle = sorted(total for total, _ in played)[len(played) // 2]
     return [seen for total, seen in played if total >= middle]
-
-
-def _mean(values: Floats) -> float:
-    """Return the mean, with the same bits on every version of Python and NumPy."""
-    return math.fsum(values.tolist()) / len(values)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spaql.algorithms.replay.exact_sums import mean
 from spaql.algorithms.treesearch.ladder.structures import Structure
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.kernels.treesearch.candidates import Floats
@@ -66,12 +67,12 @@ class Rung:
     @cached_property
     def score(self) -> float:
         """The mean return less the price of changes, mixed with that of the worst quarter of the starts."""
-        return _mean(self.parts)
+        return mean(self.parts)
 
     @property
     def mean(self) -> float:
         """Mean return."""
-        return _mean(self.returns)
+        return mean(self.returns)
 
     @property
     def size(self) -> int:
@@ -95,7 +96,7 @@ class Rung:
         if self._diverges != other._diverges:
             return other._diverges
         gains = self.parts - other.parts
-        gain = _mean(gains)
+        gain = mean(gains)
         more = self.size - other.size
         n = len(gains)
         if more <= 0:
@@ -133,8 +134,3 @@ def choose(rungs: Sequence[Rung]) -> int:
     share = SHARE * abs(max(rung.score for rung in rungs))
     unbeaten = [i for i, rung in enumerate(rungs) if not any(other.beats(rung, share) for other in rungs)]
     return min(unbeaten, key=lambda i: (rungs[i].size, -rungs[i].score))
-
-
-def _mean(values: Floats) -> float:
-    """Return the mean, with the same bits on every version of Python and NumPy."""
-    return math.fsum(values.tolist()) / len(values)
