@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -46,11 +45,6 @@ class World(gymnasium.Env):
 
 def boom(env: World, answer: Answer) -> Answer:
     raise RuntimeError("the simulator has diverged")
-
-
-def hang(env: World, answer: Answer) -> Answer:
-    while True:
-        time.sleep(0.05)
 
 
 def spaces_changed(env: World, answer: Answer) -> Answer:
@@ -260,31 +254,6 @@ def test_numbers_of_a_list_are_in_it() -> None:
         agent = spaql.SPAQL(Corridor(observing(value), [True]), horizon=8, seed=0, rollouts=1)
         with pytest.raises(spaql.BadEnvironmentError, match=message):
             agent.learn(iterations=1, progress_bar=False)
-
-
-def test_a_step_that_hangs_is_ended(tmp_path: Path) -> None:
-    switch = [False]
-    agent = spaql.SPAQL(World(hang, switch), horizon=8, seed=0, rollouts=2, step_timeout=30.0)
-    agent.learn(iterations=2, progress_bar=False)
-    same = spaql.SPAQL(World(hang, switch), horizon=8, seed=0, rollouts=2).learn(
-        iterations=2, progress_bar=False
-    )
-    before = saved(agent, tmp_path / "a.spaql")
-    assert saved(same, tmp_path / "b.spaql") == before
-    switch[0] = True
-    hurried = spaql.load(tmp_path / "a.spaql", env=World(hang, switch), step_timeout=1.0)
-    began = time.perf_counter()
-    with pytest.raises(spaql.BadEnvironmentError, match="step 3 of a training episode, World took longer"):
-        hurried.learn(iterations=1, progress_bar=False)
-    assert time.perf_counter() - began < 30
-    assert saved(hurried, tmp_path / "c.spaql") == before
-    for name in ("raises", "NaN"):
-        apart = spaql.load(tmp_path / "a.spaql", env=World(BAD[name][0], switch), step_timeout=30.0)
-        with pytest.raises(spaql.BadEnvironmentError, match=BAD[name][1]):
-            apart.learn(iterations=1, progress_bar=False)
-    with pytest.raises(spaql.SettingError, match="above 0"):
-        spaql.make_problem("cartpole200", step_timeout=0)
-    assert spaql.make_problem("cartpole200", step_timeout=1).dynamics is None
 
 
 def plant(**changes: Any) -> spaql.Dynamics:

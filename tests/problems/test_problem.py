@@ -50,10 +50,10 @@ def test_an_id_without_a_version_is_resolved_once_and_says_so(given: str, resolv
     ("given", "meant"),
     [
         ("pendulum-v1", "Pendulum-v1"),
-        ("cartpole-V0", "CartPole-v0"),
+        ("cartpole-V0", "CartPole-v1"),
         ("cartpole", "CartPole-v1"),
         ("pendulm-v1", "Pendulum-v1"),
-        ("pendulm", "pendulum"),
+        ("pendulm", "Pendulum-v1"),
         ("spaql/oven-v0", "spaql/Oven-v0"),
     ],
 )

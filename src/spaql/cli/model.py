@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--errors", is_flag=True, help="print how far predictions are from what happens instead")
 @click.option("--episodes", default=20, help="fresh ones, for --errors")
 @click.option("--seed", default=0, help="of the fresh episodes")
-@click.option("--out", type=PATH, help="write the model: as .spaql to train in, or as .json")
+@click.option("--out", type=PATH, help="write the model, to train in: a .spaql file")
 @reports("its size, and the errors,")
 def model(
     run: Path,
@@ -50,7 +50,6 @@ def model(
       spaql model runs/pendulum
       spaql model runs/pendulum --at 1,0,0
       spaql model runs/pendulum --errors
-      spaql model runs/pendulum --out plant.json
       spaql model runs/pendulum --out plant.spaql
       spaql train plant.spaql --algo spaql --iterations 200
     """
@@ -59,7 +58,9 @@ def model(
 
     agent, plant = _read(run)
     if out is not None:
-        _write(plant, out)
+        if out.suffix != ".spaql":
+            raise SettingError(f"{out} must end in .spaql.")
+        plant.save(out)
         return Report({"file": str(out)}, str(out))
     if errors:
         if agent is None:
@@ -83,17 +84,6 @@ def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
     if not isinstance(agent, PlanTree):
         raise SettingError(f"{run} has learned no model of its plant: that is what --algo plantree does.")
     return agent, agent.model
-
-
-def _write(plant: PlantModel, out: Path) -> None:
-    from spaql.plants import write_json
-
-    if out.suffix == ".json":
-        write_json(plant, out)
-    elif out.suffix == ".spaql":
-        plant.save(out)
-    else:
-        raise SettingError(f"{out} ends in no format of models: call it .spaql or .json.")
 
 
 def _cell(plant: PlantModel, at: list[float], digits: int | None) -> list[str]:

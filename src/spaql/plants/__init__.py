@@ -3,7 +3,6 @@
 import gymnasium
 
 from spaql.plants.environment import ENVIRONMENT, PlantEnv, simulator
-from spaql.plants.json_form import read_json, write_json
 from spaql.plants.plant import PlantModel, Prediction
 from spaql.plants.prediction_errors import PredictionErrors, prediction_errors
 from spaql.plants.text import end_lines, law_lines, text
@@ -17,10 +16,8 @@ __all__ = [
     "end_lines",
     "law_lines",
     "prediction_errors",
-    "read_json",
     "simulator",
     "text",
-    "write_json",
 ]
 
 gymnasium.register(ENVIRONMENT, entry_point="spaql.plants.environment:simulator")

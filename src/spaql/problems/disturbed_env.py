@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
-from gymnasium.utils import RecordConstructorArgs
 
 from spaql.errors import UnsupportedSpaceError
 from spaql.problems.disturbances import Load, checked
@@ -17,7 +16,7 @@ from spaql.spaces import space_bounds
 Environment = gymnasium.Env[Any, Any]
 
 
-class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment with the disturbances that `spaql.Dynamics` declares for a plant.
 
     They are drawn by a generator of their own, which a reset with a seed seeds: the environment starts as
@@ -63,16 +62,6 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         gain: float = 0.0,
         disturbance: Mapping[int, Load] | None = None,
     ) -> None:
-        RecordConstructorArgs.__init__(
-            self,
-            noise=noise,
-            late_observations=late_observations,
-            action_noise=action_noise,
-            delay=delay,
-            rate_limit=rate_limit,
-            gain=gain,
-            disturbance=disturbance,
-        )
         super().__init__(env)
         observations = env.observation_space
         done = env.action_space
@@ -89,9 +78,6 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             rate_limit=_by_name(rate_limit),
             gain=gain,
             disturbance=_by_name(disturbance),
-            parameters={},
-            extras=(),
-            states={},
         )
         self._generator = np.random.default_rng()
 

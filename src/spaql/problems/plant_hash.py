@@ -1,4 +1,4 @@
-"""Hashes by which a run knows the plant that it was trained on: of its functions, its file or its class."""
+"""Hashes by which a run knows the plant that it was trained on: of its functions, or of its file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from spaql.errors import ChangedPlantWarning
 from spaql.problems.content import bytecode, content_of, is_shipped, sha256, value_token
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv
-from spaql.problems.layers import layers
 from spaql.problems.meaning import meaning_of
 from spaql.problems.source_text import written
 
@@ -31,9 +30,8 @@ FILE = "file"
 _PYTHON = "Python"
 """No part: the version of Python whose bytecode is hashed, where the text of a function is not at hand."""
 _DIGITS = 16
-_MOST_PARTS = 32
 _SHOWN = 8
-_NOT_DECLARED = {"id", "start", "step", "observe", "renderer", "plant_dims", "state_dims"}
+_NOT_DECLARED = {"id", "start", "step", "observe", "plant_dims", "state_dims"}
 
 
 def equations_hash(dynamics: Dynamics) -> PlantHash:
@@ -55,18 +53,9 @@ def equations_hash(dynamics: Dynamics) -> PlantHash:
 
 
 def environment_hash(env: gymnasium.Env[Any, Any]) -> PlantHash:
-    """Return the hashes of an environment: what it declares, or its class with all that this refers to."""
+    """Return the hashes that an environment declares, or those of its equations; empty if it has neither."""
     plant = env.unwrapped
-    if isinstance(plant, DynamicsEnv):
-        return equations_hash(plant.dynamics)
-    if declared := meaning_of(env).plant:
-        return declared
-    kinds = [type(layer) for layer in layers(env)]
-    own = {kind.__qualname__: kind for kind in kinds if not is_shipped(kind.__module__)}
-    if not own or plant.__module__.startswith("spaql."):
-        return {}
-    hashes = _hashed(own)
-    return hashes if len(hashes) <= _MOST_PARTS else {"source": sha256(sorted(hashes.items()))[:_DIGITS]}
+    return equations_hash(plant.dynamics) if isinstance(plant, DynamicsEnv) else meaning_of(env).plant
 
 
 def file_hash(path: str | Path) -> PlantHash:
@@ -109,7 +98,7 @@ def warn_of_change(name: str, kept: PlantHash, now: PlantHash, *, stacklevel: in
 
 
 def _hashed(functions: Mapping[str, Any]) -> dict[str, str]:
-    """Return the hashes of functions or classes, and of what they refer to."""
+    """Return the hashes of functions, and of what they refer to."""
     compiled = list[types.FunctionType]()
 
     def code(function: types.FunctionType) -> Any:
