@@ -15,7 +15,7 @@ import pytest
 import spaql
 from spaql import archive
 from spaql.agents import Design
-from spaql.plants import PlantModel, simulator
+from spaql.learned_plants import PlantModel, simulator
 
 FUZZ = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
 HUGE = 10**18

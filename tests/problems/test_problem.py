@@ -144,5 +144,5 @@ def test_a_learned_plant_may_lie_on_a_drive(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     shutil.copy(GOLDEN / "plant-plantree-pendulum.spaql", r"C:\plants\model.spaql")
     problem = make_problem(r"C:\plants\model.spaql")
-    assert problem.env == "spaql.plants:spaql/LearnedPlant-v0"
+    assert problem.env == "spaql.learned_plants:spaql/LearnedPlant-v0"
     assert problem.make().reset(seed=0)[0].shape == (3,)

@@ -13,7 +13,7 @@ from spaql.agents.agent_file import agent_from, model_file, moved
 from spaql.agents.design import Design, design_from
 from spaql.controllers.resolve import register_reader
 from spaql.errors import ArchiveError, SettingError
-from spaql.plants import PlantModel
+from spaql.learned_plants import PlantModel
 from spaql.problems import EnvironmentLike
 
 _KINDS: dict[str, Callable[[archive.Document], Agent | Design | PlantModel]] = {

@@ -13,7 +13,7 @@ from spaql.errors import SettingError
 
 if TYPE_CHECKING:
     from spaql.agents import PlanTree
-    from spaql.plants import PlantModel, PredictionErrors
+    from spaql.learned_plants import PlantModel, PredictionErrors
 
 
 @click.command()
@@ -54,7 +54,7 @@ def model(
       spaql train plant.spaql --algo spaql --iterations 200
     """
     from spaql.evaluation import model_errors
-    from spaql.plants import text
+    from spaql.learned_plants import text
 
     agent, plant = _read(run)
     if out is not None:
@@ -76,7 +76,7 @@ def model(
 
 def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
     from spaql.agents import PlanTree, load
-    from spaql.plants import PlantModel
+    from spaql.learned_plants import PlantModel
 
     if isinstance(plant := load(run), PlantModel):
         return None, plant
@@ -88,7 +88,7 @@ def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
 
 def _cell(plant: PlantModel, at: list[float], digits: int | None) -> list[str]:
     from spaql.controllers.wording import number_text
-    from spaql.plants import end_lines, law_lines
+    from spaql.learned_plants import end_lines, law_lines
 
     if len(at) != plant.dims:
         raise SettingError(f"An observation has {plant.dims} numbers: {', '.join(plant.observations)}.")

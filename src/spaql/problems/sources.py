@@ -21,7 +21,7 @@ from spaql.problems.registry import declared_plant, is_model_file, make_named, p
 from spaql.problems.stage_cost import ConstraintLike, constraints_of
 
 Environment = gymnasium.Env[Any, Any]
-LEARNED = "spaql.plants:spaql/LearnedPlant-v0"
+LEARNED = "spaql.learned_plants:spaql/LearnedPlant-v0"
 """The id of the environment that runs the model file of a learned plant."""
 
 

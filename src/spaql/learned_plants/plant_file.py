@@ -15,7 +15,7 @@ from spaql.kernels.plantree.raw_model import RawPlant
 from spaql.spaces import count_actions, describe_space, space_from, stored_names
 
 if TYPE_CHECKING:
-    from spaql.plants.plant import PlantModel
+    from spaql.learned_plants.plant import PlantModel
 
 _MOST = 2**53
 _WHOLE = ("feature", "left", "right", "cell", "end_feature", "end_left", "end_right")

@@ -13,7 +13,7 @@ from spaql import archive
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.replay.encoding import Scale
 from spaql.kernels.plantree.pwa_model import predict
-from spaql.plants import PlantModel, text
+from spaql.learned_plants import PlantModel, text
 from spaql.spaces import describe_space
 
 pytestmark = pytest.mark.slow  # all share a study or a training

@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 import spaql
 from learned_plants import ENVIRONMENTS, known
 from spaql.cli import main
-from spaql.plants import simulator
+from spaql.learned_plants import simulator
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
