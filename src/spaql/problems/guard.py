@@ -33,8 +33,6 @@ _NUMBERS = "fiub"
 _END = 5.0
 """Seconds to wait for the end of a process whose pipe is closed."""
 _CRASHED = "the cause is in its code, or in a library that it uses, which crashed or ended the process"
-_OLD_API = "That is the API of the old Gym: return"
-_RESET = f"not an observation and a dictionary. {_OLD_API} (observation, info) from reset"
 
 
 class Guard:
@@ -94,10 +92,7 @@ class Guard:
             raise
         except Exception as error:
             place = place_of(error)
-            what = f"raised {message_of(error)}" + (f" ({place})" if place else "")
-            if "expected 5, got 4" in str(error):
-                what += f". {_OLD_API} (observation, reward, terminated, truncated, info) from step"
-            raise self.refusal(what) from error
+            raise self.refusal(f"raised {message_of(error)}" + (f" ({place})" if place else "")) from error
 
     def check(self, observations: Any, running: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
         """Refuse invalid observations in a batch, one per row; only those of running episodes count."""
@@ -108,7 +103,7 @@ class Guard:
         if array.dtype.kind not in self.kinds:
             what = f"gave an observation of the type {array.dtype}: {array[0]}"
             if array.dtype.kind == "f":
-                what += f". {_real_numbers(self._type)}"
+                what += f". Its space is one of {self._type}: make it one of floating-point numbers"
             raise self.refusal(what)
         batch = np.ascontiguousarray(array, np.float64).reshape(len(running), -1)
         if misfit(batch, self._low, self._high, running, ended) >= 0:
@@ -182,15 +177,13 @@ class GuardedEnv:
         guard = self.guard
         guard.step = 0
         with guard.explained():
-            result = self._env.reset(seed=seed)
+            observation, _ = self._env.reset(seed=seed)
             spaces = self._env.observation_space, self._env.action_space
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise guard.refusal(f"returned {result!r} from reset, {_RESET}")
         for was, now in zip(self._spaces, spaces, strict=True):
             if now is not was and now != was:
                 raise guard.refusal(f"changed a space from {was} to {now}")
-        guard.check([result[0]], _RUNNING, _NOT_ENDED)
-        return result[0]
+        guard.check([observation], _RUNNING, _NOT_ENDED)
+        return observation
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool]:
         """Make a step; return the observation, the reward, and whether it terminated or was truncated."""
@@ -207,33 +200,6 @@ class GuardedEnv:
     def close(self) -> None:
         """Close the environment."""
         self._env.close()
-
-
-class CheckedResults(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """One of many environments, whose results are checked before a vector environment fails on them.
-
-    Vector environments fail on a result of reset that is not a pair, and on real numbers for a space of
-    integers.
-    """
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
-        """Start an episode."""
-        result = self.env.reset(seed=seed, options=options)
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise TypeError(f"{result!r} from reset is {_RESET}")
-        self._check_type(result[0])
-        return result
-
-    def step(self, action: Any) -> Any:
-        """Make a step."""
-        result = self.env.step(action)
-        self._check_type(result[0])
-        return result
-
-    def _check_type(self, observation: Any) -> None:
-        kind = np.dtype(self.observation_space.dtype)
-        if kind.kind in "iub" and isinstance(observation, np.ndarray) and observation.dtype.kind == "f":
-            raise TypeError(f"an observation of the type {observation.dtype}. {_real_numbers(kind)}")
 
 
 class GuardedVectorEnv:
@@ -300,10 +266,6 @@ class GuardedVectorEnv:
             self._env.closed = True
         else:
             self._env.close()
-
-
-def _real_numbers(kind: np.dtype[Any]) -> str:
-    return f"Its space is one of {kind}: make it one of floating-point numbers"
 
 
 def _process_ended(env: AsyncVectorEnv) -> str:

@@ -14,7 +14,7 @@ from spaql.problems.classic import find_dynamics
 from spaql.problems.disturbed_env import DisturbedEnv
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import declares_cost
-from spaql.problems.guard import CheckedResults, in_processes
+from spaql.problems.guard import in_processes
 from spaql.problems.plant_hash import PlantHash, equations_hash, file_hash, warn_of_change
 from spaql.problems.registry import make_named, spec_of
 from spaql.problems.sources import file_option, limited_copy
@@ -155,14 +155,11 @@ class Problem:
     def make_vector(self, n: int) -> VectorEnv[Any, Any, Any]:
         """Return n environments that are stepped together: Gymnasium's vector environment if it has one."""
         if self.parallel:
-            return in_processes(self._make_checked, n)
+            return in_processes(self.make, n)
         plain = self.template is None and not (self.options or self.stage_cost or self.disturbances)
         if plain and self.env is not None and _has_vector_form(self.env):
             return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
-        return SyncVectorEnv([self._make_checked] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
-
-    def _make_checked(self) -> Environment:
-        return CheckedResults(self.make())
+        return SyncVectorEnv([self.make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
 
     def learning_reward(self, reward: float) -> float:
         """Return the reward that the algorithm learns from."""
