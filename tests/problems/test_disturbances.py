@@ -356,12 +356,8 @@ def echoed(actions: list, seed: int = 0, **declared) -> list:
 @pytest.mark.filterwarnings("ignore:.*WARN")  # Gymnasium checks raw environments rather than wrapped ones
 def test_the_same_disturbances_for_any_environment() -> None:
     assert echoed([[0.5], [-0.25], [1.0], [0.0]], delay=2) == [0, 0, 0.5, -0.25]
-    assert echoed([[1.0], [1.0], [1.0], [-1.0]], rate_limit={0: 0.5}) == [0.5, 1, 1, 0.5]
     gains = [echoed([[0.5]], seed, gain=0.2)[0] for seed in range(50)]
     assert 0.4 <= min(gains) < max(gains) <= 0.6
-    loaded = echoed([[0.5]] * 5, disturbance={0: Load(size=0.25, begins=(2, 3))})
-    assert loaded[:2] == [0.5, 0.5]
-    assert loaded[2] == loaded[4] != 0.5
     env = DisturbedEnv(Echo(), noise={0: 0.1})
     first = env.reset(seed=3)[0]
     assert first != 0

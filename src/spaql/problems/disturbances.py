@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -125,10 +126,10 @@ def checked(
     late_observations: bool,
     action_noise: Mapping[str, float],
     delay: int | tuple[int, int],
-    rate_limit: Mapping[str, float],
     gain: float,
-    disturbance: Mapping[str, Load],
-    parameters: Mapping[str, float | tuple[float, float]] | None = None,
+    rate_limit: Mapping[str, float] = MappingProxyType({}),
+    disturbance: Mapping[str, Load] = MappingProxyType({}),
+    parameters: Mapping[str, float | tuple[float, float]] = MappingProxyType({}),
     extras: tuple[str, ...] = (),
 ) -> Disturbances:
     """Return the declared disturbances as numbers; raises for unknown names and impossible values."""
@@ -168,7 +169,7 @@ def checked(
         real_number("gain", gain, least=0.0, most=1.0),
         (least, most),
         tuple((places[n], float(load.size), *load.begins) for n, load in disturbance.items()),
-        tuple(_range(n, value) for n, value in (parameters or {}).items()),
+        tuple(_range(n, value) for n, value in parameters.items()),
         extras,
     )
 
