@@ -50,7 +50,7 @@ from spaql.agents import agent, design, history, problem_file
 from spaql.algorithms.replay import memory as replay_memory
 from spaql.cli import main as command_line
 from spaql.controllers import file as controller_file
-from spaql.plants import PlantModel, plant_file, simulator, text
+from spaql.learned_plants import PlantModel, plant_file, simulator, text
 from spaql.plugins.sweeps.results_command import summarise
 from spaql.plugins.sweeps.store import RunStore
 from spaql.plugins.sweeps.study import read_study

@@ -91,7 +91,7 @@ from spaql.problems.environment import DynamicsEnv
 if __name__ == "__main__":
     multiprocessing.set_start_method("spawn")
     for env in ("CartPole-v1", gymnasium.make("CartPole-v1"), "pendulum5"):
-        agent = spaql.SPAQL(env, seed=0, rollouts=2, horizon=10, step_timeout=60)
+        agent = spaql.SPAQL(env, seed=0, rollouts=2, horizon=10, compiled=False, parallel=True)
         agent.learn(iterations=1, progress_bar=False)
     plain = spaql.SPAQL("CartPole-v1", seed=0, rollouts=2, horizon=10, compiled=False)
     parallel = spaql.SPAQL("CartPole-v1", seed=0, rollouts=2, horizon=10, compiled=False, parallel=True)

@@ -23,7 +23,7 @@ NAMES = [
 ]  # fmt: skip
 MODULES = [
     "agents", "algorithms", "checks", "classical", "controllers", "evaluation", "export", "figures",
-    "partition", "plants", "plugins", "problems", "simulate", "spaces", "stats", "verify", "zoo",
+    "learned_plants", "partition", "plugins", "problems", "simulate", "spaces", "stats", "verify", "zoo",
 ]  # fmt: skip
 
 

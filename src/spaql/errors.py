@@ -9,7 +9,6 @@ from types import ModuleType
 _PACKAGES = {
     "baselines": "sb3_contrib",
     "fmi": "fmpy",
-    "minari": "minari",
     "mlflow": "mlflow",
     "plot": "matplotlib",
     "stats": "scipy",

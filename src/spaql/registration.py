@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from types import MappingProxyType, ModuleType
 
 ENTRY_POINT = "spaql.problems.environment:DynamicsEnv"
-VECTOR_ENTRY_POINT = "spaql.problems.environment:DynamicsVectorEnv"
 HORIZONS = MappingProxyType(
     {
         "spaql/DCMotor-v0": 150,
@@ -41,7 +40,6 @@ def register(id: str, horizon: int) -> None:
     gymnasium.register(
         id,
         entry_point=ENTRY_POINT,
-        vector_entry_point=VECTOR_ENTRY_POINT,
         max_episode_steps=horizon,
         kwargs={"dynamics": id},
     )

@@ -44,7 +44,7 @@ def real_number(
 
     Examples
     --------
-    >>> real_number("step_timeout", 2, above=0)
+    >>> real_number("sample_time", 2, above=0)
     2.0
     """
     number = float(value) if isinstance(value, Real) and not _is_bool(value) else math.nan

@@ -12,7 +12,7 @@ import pytest
 import spaql
 from spaql import archive
 from spaql.agents import agent_types
-from spaql.plants import PlantModel
+from spaql.learned_plants import PlantModel
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "tests" / "golden").glob("*/*.spaql"))

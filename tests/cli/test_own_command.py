@@ -64,3 +64,13 @@ def test_one_that_cannot_be_loaded_says_why(name: str, said: str, package: Path)
     assert done.returncode == 1
     assert done.stderr == f"Error: {said}\n"
     assert said in " ".join(run(package, "--help").stdout.split())
+
+
+def test_one_that_two_packages_declare_is_refused(package: Path) -> None:
+    other = package / "other-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (other / "entry_points.txt").write_text("[spaql.commands]\nhello = own_commands:hello\n")
+    said = "hello of spaql.commands is declared by other and own: uninstall all but one."
+    assert run(package, "hello").stderr == f"Error: {said}\n"
+    assert said in " ".join(run(package, "--help").stdout.split())

@@ -73,7 +73,7 @@ def test_in_the_process_of_the_command(folder: Path, ends_by: str) -> None:
 @needs_signals
 @pytest.mark.parametrize("ends_by", HOW)
 def test_in_a_process_of_its_own(folder: Path, ends_by: str) -> None:
-    done = run(folder, *TRAIN, "--step-timeout", "30", "--out", "run", ends_by=ends_by)
+    done = run(folder, *TRAIN, "--parallel", "--out", "run", ends_by=ends_by)
     assert done.returncode == 1
     said = f"At step 1 of an evaluation episode, plant:Plant-v0 ended its process ({HOW[ends_by]}): the cause"
     assert said in done.stderr

@@ -19,7 +19,6 @@ from spaql.evaluation import (
 from spaql.evaluation.conditions import conditions_of
 from spaql.evaluation.control import actuator, measure_control
 from spaql.evaluation.control_tables import actuator_cells, return_cells, tracking_cells
-from spaql.problems import Load
 from spaql.tables import aligned
 
 
@@ -182,15 +181,6 @@ def test_each_set_point_steps_alone_and_shows_what_it_does_to_the_others() -> No
     assert found.interactions[1] < 1e-3
     assert found.steps[1].error_at_rest < 1e-2
     assert np.ptp(found.signals[70:80, 0]) < 1e-2  # the first has settled when the second steps
-
-
-def test_a_step_test_with_a_load_on_a_state_variable() -> None:
-    load = {"second [°C]": Load(size=0.5, begins=(10, 20))}
-    problem = spaql.make_problem(two_rooms(id="test/LoadedRooms-v0", disturbance=load))
-    test = step_test(problem, {"this": _Feedforward(problem)}, horizon=40)
-    assert (test.loaded, test.load) == ("second [°C], per sample", 0.5)
-    before, after = test.responses["this"].signals[[119, 159], 1]
-    assert after - before == pytest.approx(0.5 / 0.2, rel=1e-2)  # where 0.5 a sample is in balance
 
 
 def _clocked_start(rng):

@@ -13,7 +13,7 @@ import numpy as np
 
 import spaql
 from spaql.controllers import Controller, Policy
-from spaql.plants import PlantModel
+from spaql.learned_plants import PlantModel
 
 HERE = Path(__file__).parent
 MODELS = {

@@ -1,11 +1,8 @@
 """Plants that leave their declared bounds, or fail: what was played counts, is saved, and is reported."""
 
-import json
 import sys
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -48,46 +45,20 @@ def mixer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bounds_mixer.py").write_text(MIXER, encoding="utf-8")
 
 
-class Hot(spaql.Policy):
-    def __init__(self, problem: spaql.Problem) -> None:
-        self.observation_space = problem.states.space
-        self.action_space = problem.actions.space
-
-    def act(self, observations: Any, steps: Any, rng: Any) -> Any:
-        return np.tile(np.array([1.0, 0.0], np.float32), (len(observations), 1))
-
-
-@pytest.mark.usefixtures("mixer")
-@pytest.mark.parametrize("compiled", [True, False])
-def test_evaluation_counts_episodes_that_leave_the_declared_bounds(compiled: bool) -> None:
-    problem = spaql.make_problem("bounds_mixer:Mixer-v0", compiled=compiled)
-    found = spaql.evaluate(Hot(problem), problem, episodes=110)
-    (left,) = found.excursions
-    assert (left.name, left.low, left.high, left.episodes) == ("temperature [°C]", 10.0, 70.0, 110)
-    assert left.farthest == pytest.approx(80.0, abs=0.1)
-    assert "110 of 110 episodes left the declared range of temperature [°C]" in repr(found)
-    assert found.mean > 60 * 30  # as played, with the temperature that was reached
-
-
 @pytest.mark.usefixtures("mixer")
 def test_the_check_finds_bounds_that_constant_actions_leave() -> None:
     finding = spaql.check_problem("bounds_mixer:Mixer-v0")["observations are within bounds"]
     assert finding.outcome == "failed"
-    assert "left the declared range of temperature [°C]: 79.94 of 10 to 70" in finding.why
+    assert "temperature [°C] was 3.788, beyond its declared range of 10 to 70" in finding.why
 
 
 @pytest.mark.usefixtures("mixer")
 @pytest.mark.filterwarnings("always::spaql.errors.SpaqlWarning")
-@pytest.mark.parametrize("gymnasium_flag", [(), ("--gymnasium",)])
-def test_a_training_that_leaves_the_bounds_is_saved_and_says_so(gymnasium_flag: tuple[str, ...]) -> None:
+def test_a_training_that_leaves_the_bounds_is_saved_and_says_so() -> None:
     words = ("train", "bounds_mixer:Mixer-v0", "--total-timesteps", "300", "--effort", "0.02", "--seed", "0")
-    trained = CliRunner().invoke(main, [*words, *gymnasium_flag, "--out", "run"])
+    trained = CliRunner().invoke(main, [*words, "--gymnasium", "--out", "run"])
     assert trained.exit_code == 0, trained.output
-    assert "episodes left the declared range of temperature [°C]" in trained.stdout
-    assert "Warning: In training, " in trained.stderr
-    evaluated = CliRunner().invoke(main, ["evaluate", "run", "--episodes", "20", "--json"])
-    (left,) = json.loads(evaluated.stdout)["excursions"]
-    assert left["name"] == "temperature [°C]"
+    assert "Warning: In training, temperature [°C] was " in trained.stderr
 
 
 FAILING = """

@@ -8,9 +8,9 @@ from gymnasium.utils.env_checker import check_env
 import spaql
 from spaql.controllers.arrays import frame_of
 from spaql.problems import DisturbedEnv, Load, perturbed
-from spaql.problems.environment import DynamicsVectorEnv
 from spaql.problems.tapes import trace_step
 from spaql.simulate.candidates import Candidates, CompiledCandidates
+from spaql.simulate.environments import PlantRows
 from spaql.simulate.play import play
 
 
@@ -54,7 +54,7 @@ def everything() -> spaql.Dynamics:
         delay=(1, 3),
         rate_limit={"push [N]": 0.1},
         gain=0.2,
-        disturbance={"speed [m/s]": Load(size=0.1, begins=(2, 8)), "push [N]": Load(size=0.3, begins=(3, 9))},
+        disturbance={"push [N]": Load(size=0.3, begins=(3, 9))},
     )
 
 
@@ -82,9 +82,9 @@ def test_a_plant_without_disturbances_is_left_alone() -> None:
 def test_compiled_loops_environments_and_python_agree_to_the_last_bit() -> None:
     plant = everything()
     _, advance, observe = plant.functions
-    many = DynamicsVectorEnv(plant.id, 3)
+    many = PlantRows(plant.plant, plant.draw(3, np.random.default_rng(3)))
     one = gymnasium.make(plant.id).unwrapped
-    seen, _ = many.reset(seed=3)
+    seen = many.first
     one.reset(seed=0)
     written = [tuple(row) for row in many.states.tolist()]
     actions = np.random.default_rng(1).uniform([-1.2, 0.4], [1.2, 2.2], (45, 3, 2)).astype(np.float32)
@@ -92,7 +92,7 @@ def test_compiled_loops_environments_and_python_agree_to_the_last_bit() -> None:
     for row in actions:
         assert np.array_equal(seen, np.float32([observe(state) for state in written]))
         before = written
-        seen, rewards, terminated, _, _ = many.step(row)
+        seen, rewards, terminated, _ = many.step(row, np.ones(3, bool))
         made = [advance(state, np.float64(action)) for state, action in zip(before, row, strict=True)]
         written = [state for state, _, _ in made]
         assert np.array_equal(many.states, written)
@@ -184,58 +184,9 @@ def test_a_load_begins_and_stays() -> None:
         assert rewards.tolist() == [(t > 0) * 0.5 + (size if t >= begins else 0.0) for t in range(6)]
 
 
-def kelvin(state):
-    return (state[1] - 273.15, state[0] * state[1])
-
-
-@pytest.mark.parametrize("name", ["speed [m/s]", "state 2"])
-def test_a_load_on_a_state_variable_is_added_after_each_step(name: str) -> None:
-    plant = spring(delay=1, disturbance={name: Load(size=0.3, begins=(2, 4))})
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        state = start(rng)
-        begins = rng.integers(2, 4)
-        size = rng.uniform(-0.3, 0.3)
-        sent = [0.0, *[0.5] * 6]
-        for t, (found, reward) in enumerate(zip(*follow(plant, [[0.5]] * 6, seed), strict=True)):
-            (x, v), given, _ = step(state, [sent[t]])
-            state = (x, v + size) if t >= begins else (x, v)
-            assert (found[:2].tolist(), reward) == (list(state), given)
-
-
-def test_a_load_on_a_state_variable_of_a_plant_with_listed_actions() -> None:
-    plant = spring(
-        actions=("back", "forth"),
-        step=lambda state, action: ((state[0], state[1]), 0.0, False),
-        disturbance={"position [m]": Load(size=0.3, begins=(1, 2))},
-    )
-    first = plant.functions[0](np.random.default_rng(0))
-    states = follow(plant, [0, 1, 0])[0]
-    assert np.diff([first[0], *states[:, 0]]) == pytest.approx([0.0, first[3], first[3]])
-    many = DynamicsVectorEnv(plant.id, 1)
-    many.reset(seed=0)
-    (before,) = many.states.tolist()
-    for action in (0, 1, 0):
-        many.step(np.array([action]))
-        before = plant.functions[1](tuple(before), action)[0]
-        assert many.states[0].tolist() == list(before)
-
-
-def test_an_observation_that_shows_a_state_variable_names_it() -> None:
-    load = Load(size=0.3, begins=(0, 1))
-    plant = spring(observe=kelvin, disturbance={"position [m]": load})  # the second number but for a constant
-    assert plant.disturbances.loads[0][0] == 1
-    with pytest.raises(spaql.SettingError, match=r"'speed \[m/s\]', which is no action or state variable"):
-        spring(observe=kelvin, disturbance={"speed [m/s]": load})
-    with pytest.raises(
-        spaql.SettingError, match="'state 3', which is no action or state variable: did you mean"
-    ):
-        spring(disturbance={"state 3": load})
-
-
-def test_a_load_on_a_state_variable_is_refused_by_proofs() -> None:
-    plant = spring(disturbance={"speed [m/s]": Load(size=0.1, begins=(2, 8))})
-    with pytest.raises(spaql.SettingError, match="declares loads, and a proof needs"):
+def test_a_load_is_refused_by_proofs() -> None:
+    plant = spring(disturbance={"force [N]": Load(size=0.1, begins=(2, 8))})
+    with pytest.raises(spaql.SettingError, match=r"declares disturbances, .* and a proof needs"):
         trace_step(plant)
 
 
@@ -405,12 +356,8 @@ def echoed(actions: list, seed: int = 0, **declared) -> list:
 @pytest.mark.filterwarnings("ignore:.*WARN")  # Gymnasium checks raw environments rather than wrapped ones
 def test_the_same_disturbances_for_any_environment() -> None:
     assert echoed([[0.5], [-0.25], [1.0], [0.0]], delay=2) == [0, 0, 0.5, -0.25]
-    assert echoed([[1.0], [1.0], [1.0], [-1.0]], rate_limit={0: 0.5}) == [0.5, 1, 1, 0.5]
     gains = [echoed([[0.5]], seed, gain=0.2)[0] for seed in range(50)]
     assert 0.4 <= min(gains) < max(gains) <= 0.6
-    loaded = echoed([[0.5]] * 5, disturbance={0: Load(size=0.25, begins=(2, 3))})
-    assert loaded[:2] == [0.5, 0.5]
-    assert loaded[2] == loaded[4] != 0.5
     env = DisturbedEnv(Echo(), noise={0: 0.1})
     first = env.reset(seed=3)[0]
     assert first != 0

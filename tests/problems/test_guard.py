@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -48,11 +47,6 @@ def boom(env: World, answer: Answer) -> Answer:
     raise RuntimeError("the simulator has diverged")
 
 
-def hang(env: World, answer: Answer) -> Answer:
-    while True:
-        time.sleep(0.05)
-
-
 def spaces_changed(env: World, answer: Answer) -> Answer:
     env.observation_space = spaces.Box(-1.0, 1.0, (3,))
     return np.zeros(3, np.float32), *answer[1:]
@@ -82,10 +76,7 @@ BAD: dict[str, tuple[Callable[[World, Answer], Any], str]] = {
     "reward vector": (rewarding(np.array([1.0, 2.0])), "where a reward"),
     "terminated none": (lambda env, a: (a[0], a[1], None, *a[3:]), "None where terminated"),
     "truncated text": (lambda env, a: (*a[:3], "no", a[4]), "'no' where truncated"),
-    "four answers": (
-        lambda env, a: a[:4],
-        r"expected 5, got 4\).* the old Gym: return \(observation, reward, terminated, truncated, info\)",
-    ),
+    "four answers": (lambda env, a: a[:4], r"expected 5, got 4\)"),
     "raises": (
         boom,
         r"raised RuntimeError: the simulator has diverged( \(.*test_guard.py, line \d+, in boom\))?\.",
@@ -217,26 +208,13 @@ def test_a_box_of_whole_numbers_holds_no_others(kind: type, agent: type[spaql.Ag
 
     few = {"effort": 0.02} if agent is spaql.PlanTree else {"rollouts": 2}
     name = np.dtype(kind).name
-    with pytest.raises(spaql.BadEnvironmentError, match=f"At step 0 .* float32.* one of {name}: make it one"):
+    said = f"At step 0 .*(one of {name}: make it one|Cannot cast)"
+    with pytest.raises(spaql.BadEnvironmentError, match=said):
         agent(Counter(whole=False), horizon=8, seed=0, **few).learn(total_timesteps=40, progress_bar=False)
     trained = agent(Counter(whole=True), horizon=8, seed=0, **few).learn(
         total_timesteps=40, progress_bar=False
     )
     assert np.isfinite(spaql.evaluate(trained, episodes=2).mean)
-
-
-def test_a_reset_of_the_old_gym_is_named() -> None:
-    class Old(World):
-        def __deepcopy__(self, memo: dict) -> "Old":
-            return Old(self.bad, self.switch)
-
-        def reset(self, *, seed=None, options=None):
-            return super().reset(seed=seed)[0]
-
-    for agent in (spaql.SPAQL, spaql.PlanTree):
-        trained = agent(Old(boom, [False]), horizon=8, seed=0)
-        with pytest.raises(spaql.BadEnvironmentError, match=r"the old Gym: return \(observation, info\)"):
-            trained.learn(total_timesteps=20, progress_bar=False)
 
 
 def test_numbers_of_a_list_are_in_it() -> None:
@@ -260,31 +238,6 @@ def test_numbers_of_a_list_are_in_it() -> None:
         agent = spaql.SPAQL(Corridor(observing(value), [True]), horizon=8, seed=0, rollouts=1)
         with pytest.raises(spaql.BadEnvironmentError, match=message):
             agent.learn(iterations=1, progress_bar=False)
-
-
-def test_a_step_that_hangs_is_ended(tmp_path: Path) -> None:
-    switch = [False]
-    agent = spaql.SPAQL(World(hang, switch), horizon=8, seed=0, rollouts=2, step_timeout=30.0)
-    agent.learn(iterations=2, progress_bar=False)
-    same = spaql.SPAQL(World(hang, switch), horizon=8, seed=0, rollouts=2).learn(
-        iterations=2, progress_bar=False
-    )
-    before = saved(agent, tmp_path / "a.spaql")
-    assert saved(same, tmp_path / "b.spaql") == before
-    switch[0] = True
-    hurried = spaql.load(tmp_path / "a.spaql", env=World(hang, switch), step_timeout=1.0)
-    began = time.perf_counter()
-    with pytest.raises(spaql.BadEnvironmentError, match="step 3 of a training episode, World took longer"):
-        hurried.learn(iterations=1, progress_bar=False)
-    assert time.perf_counter() - began < 30
-    assert saved(hurried, tmp_path / "c.spaql") == before
-    for name in ("raises", "NaN"):
-        apart = spaql.load(tmp_path / "a.spaql", env=World(BAD[name][0], switch), step_timeout=30.0)
-        with pytest.raises(spaql.BadEnvironmentError, match=BAD[name][1]):
-            apart.learn(iterations=1, progress_bar=False)
-    with pytest.raises(spaql.SettingError, match="above 0"):
-        spaql.make_problem("cartpole200", step_timeout=0)
-    assert spaql.make_problem("cartpole200", step_timeout=1).dynamics is None
 
 
 def plant(**changes: Any) -> spaql.Dynamics:

@@ -226,3 +226,27 @@ def test_constraints_are_priced_and_counted_after_the_step() -> None:
     assert "constraints" not in plain.problem.log
     with pytest.raises(SettingError, match="constraint"):
         problem_from_log(log_of(), cost="x", constraints=["x.real"])
+
+
+def log_of_runs(parts: list[list[list[float]]]) -> Log:
+    columns = {
+        "run": [i for i, part in enumerate(parts) for _ in part],
+        "x": [row[0] for part in parts for row in part],
+        "u": [row[1] for part in parts for row in part],
+    }
+    return read_log(columns, observations=["x"], actions=["u"], episode="run")
+
+
+def test_copied_episodes_are_counted_once() -> None:
+    rng = np.random.default_rng(0)
+    parts = [rng.uniform(-1, 1, (41, 2)).tolist() for _ in range(4)]
+    log = log_of_runs(parts * 20)
+    assert log.states.tolist() == log_of_runs(parts).states.tolist()
+    assert log.first.tolist() == log_of_runs(parts).first.tolist()
+    assert log.notes == ("76 of 80 episodes are copies: counted once; the first copy is at the log, row 165",)
+    repeated = [[[x + 1e-3 * rng.normal(), u] for x, u in part] for part in parts]
+    assert log_of_runs(parts + repeated).notes == ()
+
+
+def test_a_plant_that_rests_repeats_itself_without_being_copied() -> None:
+    assert log_of_runs([[[0.0, 0.0]] * 5, [[0.0, 0.0]] * 5]).notes == ()

@@ -50,10 +50,10 @@ def test_an_id_without_a_version_is_resolved_once_and_says_so(given: str, resolv
     ("given", "meant"),
     [
         ("pendulum-v1", "Pendulum-v1"),
-        ("cartpole-V0", "CartPole-v0"),
+        ("cartpole-V0", "CartPole-v1"),
         ("cartpole", "CartPole-v1"),
         ("pendulm-v1", "Pendulum-v1"),
-        ("pendulm", "pendulum"),
+        ("pendulm", "Pendulum-v1"),
         ("spaql/oven-v0", "spaql/Oven-v0"),
     ],
 )
@@ -144,5 +144,5 @@ def test_a_learned_plant_may_lie_on_a_drive(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     shutil.copy(GOLDEN / "plant-plantree-pendulum.spaql", r"C:\plants\model.spaql")
     problem = make_problem(r"C:\plants\model.spaql")
-    assert problem.env == "spaql.plants:spaql/LearnedPlant-v0"
+    assert problem.env == "spaql.learned_plants:spaql/LearnedPlant-v0"
     assert problem.make().reset(seed=0)[0].shape == (3,)

@@ -19,12 +19,10 @@ Env = gymnasium.Env[Any, Any]
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (lambda: gymnasium.make_vec("CartPole-v1", 2), "A vector environment was given: give"),
-        (lambda: gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make("CartPole-v1")]), "A vector env"),
-        (lambda: lambda: gymnasium.make("CartPole-v1"), "The function <lambda> was given: call it"),
-        (lambda: gymnasium.envs.classic_control.CartPoleEnv, r"class CartPoleEnv .* CartPoleEnv\(\)"),
+        (lambda: gymnasium.make_vec("CartPole-v1", 2), r"or a vector of several\)"),
+        (lambda: lambda: gymnasium.make("CartPole-v1"), r"lambda.* is no environment: give an id"),
+        (lambda: gymnasium.envs.classic_control.CartPoleEnv, r"CartPoleEnv.* \(not its class"),
         (lambda: None, "None is no environment: give an id"),
-        (lambda: 7, "7 is no environment: give an id"),
         (lambda: ["CartPole-v1"], "is no environment: give an id"),
     ],
 )

@@ -75,9 +75,9 @@ def refusal(env: str) -> str:
         (
             "math.sqrt",
             "math.sqroot",
-            "line 15, in step: AttributeError: module 'math' has no attribute 'sqroot'. Did you mean sqrt?",
+            "line 15, in step: AttributeError: module 'math' has no attribute 'sqroot'",
         ),
-        ("GAIN *", "GIAN *", "line 14, in step: NameError: name 'GIAN' is not defined. Did you mean GAIN?"),
+        ("GAIN *", "GIAN *", "line 14, in step: NameError: name 'GIAN' is not defined"),
         ("GAIN *", "1 / 0 *", "line 14, in step: ZeroDivisionError: division by zero"),
         ("(x * x)", "(-9.0)", "line 15, in step: ValueError: math domain error"),
         ("import numba", "import nunba", "line 2: ModuleNotFoundError: No module named 'nunba'"),

@@ -15,7 +15,6 @@ from spaql.controllers import Controller, PartitionPolicy, Policy
 from spaql.controllers.arrays import action_range
 from spaql.controllers.laws import affine
 from spaql.kernels.controller import LOWEST_SCORE
-from spaql.problems.environment import DynamicsVectorEnv
 from spaql.simulate.batches import fresh_states
 from spaql.simulate.environments import PlantRows, episodes_of, play_rows
 from spaql.simulate.episode import Episode
@@ -236,7 +235,6 @@ def test_the_layout_of_actions_and_states_makes_no_difference() -> None:
     assert same(plain, other)
     stepped = []
     for order in "CF":
-        many = DynamicsVectorEnv("spaql/QuadrupleTank-v0", 3)
-        seen, _ = many.reset(seed=0)
-        stepped.append(many.step(LaidOut(problem, order).act(seen, None, None))[0])
+        many = PlantRows(problem.dynamics.plant, starts)
+        stepped.append(many.step(LaidOut(problem, order).act(many.first, None, None), np.ones(3, bool))[0])
     assert same(*stepped)

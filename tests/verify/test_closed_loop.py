@@ -153,7 +153,7 @@ def test_what_the_compiled_step_returns_is_in_the_sets_or_they_are_not_known():
                 dynamics = plant(program(rng, int(rng.integers(4, 9)), 2, partial=True))
         tree = controller_for(dynamics, [[0.25]])
         loop = ClosedLoop.of(dynamics, tree)
-        step = dynamics._compiled_functions[1]
+        step = dynamics.compiled_functions[1]
         for _ in range(60):
             middle = rng.uniform(-1.5, 1.5, 2)
             half = rng.choice([1e-6, 1e-2, 0.2], 2)

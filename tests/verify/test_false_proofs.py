@@ -234,7 +234,7 @@ def test_truth_values_are_as_the_compiled_step_has_them(name):
     dynamics = plant(f"x, y = state\nf = {TRUTHS[name]}\nreturn (f * x, 0.5 * y), 0.0, False", XY)
     tape = trace_step(dynamics)
     rng = np.random.default_rng(0)
-    compiled = dynamics._compiled_functions[1]
+    compiled = dynamics.compiled_functions[1]
     for state in [*rng.uniform(-2, 2, (50, 2)).tolist(), [0.0, 0.0], [1.0, 1.0]]:
         outputs, _ = tape([*state, 0.0])
         assert outputs.tolist() == list(compiled(tuple(state), np.zeros(1))[0])
@@ -270,7 +270,7 @@ WHOLE = {
 def test_whole_numbers_are_as_the_compiled_step_has_them(name):
     dynamics = plant(f"x, = state\n{WHOLE[name]}\nreturn (float(k) * 1.0,), 0.0, False")
     tape = trace_step(dynamics)
-    compiled = dynamics._compiled_functions[1]
+    compiled = dynamics.compiled_functions[1]
     for x in [*np.random.default_rng(0).uniform(-2, 2, 60).tolist(), 0.0, 1.0, -1.0, 2.0]:
         assert tape([x, 0.0])[0][0] == compiled((x,), np.zeros(1))[0][0]
 

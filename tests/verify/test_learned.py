@@ -39,7 +39,7 @@ def test_what_is_proven_is_about_the_learned_plant_and_says_so(agent: spaql.Plan
     assert f"{model.steps} recorded steps" in verdict.text.replace(",", "")
     assert verdict.proven > 0.9
     # Episodes of the learned plant itself, from states that are proven.
-    env = spaql.plants.simulator(model).unwrapped
+    env = spaql.learned_plants.simulator(model).unwrapped
     rng = np.random.default_rng(0)
     tree = agent.policy
     proven = np.argwhere(verdict.status == 0)

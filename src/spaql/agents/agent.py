@@ -44,7 +44,7 @@ class Agent:
         or a `Problem`.
     seed
         Of all randomness; the same seed produces the same bytes. Drawn if not given.
-    horizon, levels, squash, reference, reward_range, options, compiled, parallel, step_timeout
+    horizon, levels, squash, reference, reward_range, options, compiled, parallel
         See `spaql.make_problem`.
     observation_names, action_names
         With their units, for rules, pictures and exported code; those of the plant by default.
@@ -76,7 +76,6 @@ class Agent:
         options: Mapping[str, Any] | None = None,
         compiled: bool = True,
         parallel: bool | str = False,
-        step_timeout: float | None = None,
         observation_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
         cost: str | None = None,
@@ -99,7 +98,6 @@ class Agent:
             compiled=compiled,
             parallel=parallel,
             measured=self.learner_type.standardised,
-            step_timeout=step_timeout,
             observation_names=observation_names,
             action_names=action_names,
             cost=cost,

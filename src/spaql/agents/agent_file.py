@@ -46,11 +46,10 @@ def load_agent(
     env: EnvironmentLike | None = None,
     *,
     parallel: bool | str = False,
-    step_timeout: float | None = None,
 ) -> Agent:
     """Read an agent from a file or a run folder (see `spaql.load`)."""
     agent = agent_from(archive.load(model_file(path)))
-    agent._move_to(moved(agent.problem, env, parallel=parallel, step_timeout=step_timeout))
+    agent._move_to(moved(agent.problem, env, parallel=parallel))
     return agent
 
 
@@ -105,14 +104,12 @@ def _undefined(algorithm: Any, module: Any) -> ArchiveError:
     )
 
 
-def moved(
-    problem: Problem, env: EnvironmentLike | None, *, parallel: bool | str, step_timeout: float | None
-) -> Problem:
-    """Return the same problem in another environment, if one is given, and with these ways to run it.
+def moved(problem: Problem, env: EnvironmentLike | None, *, parallel: bool | str) -> Problem:
+    """Return the same problem in another environment, if one is given, and run in parallel or not.
 
     A plant that is not the one of the problem is worth a `ChangedPlantWarning`.
     """
-    changes: dict[str, Any] = {"parallel": parallel, "step_timeout": step_timeout}
+    changes: dict[str, Any] = {"parallel": parallel}
     if env is not None:
         other = make_problem(env, **({} if isinstance(env, Problem) else _asked(problem)))
         kept = ("env", "options", "dynamics", "template", "stage_cost", "constraints", "plant")
@@ -120,8 +117,6 @@ def moved(
         warn_of_change(other.name, problem.plant, other.plant, stacklevel=4)
     else:
         warn_of_change(problem.name, problem.plant, problem.plant_now, stacklevel=4)
-    if step_timeout is not None:
-        changes["dynamics"] = None
     return dataclasses.replace(problem, **changes)
 
 

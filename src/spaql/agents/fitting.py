@@ -125,8 +125,8 @@ def fit(
     Parameters
     ----------
     log
-        A CSV or Parquet file, `minari:` and the id of a Minari dataset on this machine, a mapping of columns,
-        or several of these. A row has the observations and the action taken upon them.
+        A CSV or Parquet file, a mapping of columns, or several of these. A row has the observations and the
+        action taken upon them.
     observations, action
         Names of columns, with or without their unit.
     cost, reward, end

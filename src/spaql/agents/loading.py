@@ -13,7 +13,7 @@ from spaql.agents.agent_file import agent_from, model_file, moved
 from spaql.agents.design import Design, design_from
 from spaql.controllers.resolve import register_reader
 from spaql.errors import ArchiveError, SettingError
-from spaql.plants import PlantModel
+from spaql.learned_plants import PlantModel
 from spaql.problems import EnvironmentLike
 
 _KINDS: dict[str, Callable[[archive.Document], Agent | Design | PlantModel]] = {
@@ -29,7 +29,6 @@ def load(
     env: EnvironmentLike | None = None,
     *,
     parallel: bool | str = False,
-    step_timeout: float | None = None,
 ) -> Any:
     """Read any file that spaql writes, or a run folder; no code in it is ever run.
 
@@ -39,7 +38,7 @@ def load(
         A file written by the `save` of an agent, a controller or a learned plant; or the folder of a run.
     env
         The environment to continue in, if the file could not name it.
-    parallel, step_timeout
+    parallel
         Of the environments (see `spaql.make_problem`).
 
     Returns
@@ -62,10 +61,10 @@ def load(
         raise ArchiveError(f"The file holds {kind!r}, and a file of spaql holds one of: {', '.join(_KINDS)}.")
     content = build(document)
     if isinstance(content, PlantModel):
-        if env is not None or parallel or step_timeout is not None:
+        if env is not None or parallel:
             raise SettingError("The file holds a learned plant, which is not run in an environment.")
         return content
-    problem = moved(content.problem, env, parallel=parallel, step_timeout=step_timeout)
+    problem = moved(content.problem, env, parallel=parallel)
     if isinstance(content, Design):
         return dataclasses.replace(content, problem=problem)
     content._move_to(problem)

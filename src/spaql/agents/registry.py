@@ -13,7 +13,7 @@ from spaql.algorithms.plantree.coverage import Coverage
 from spaql.algorithms.replay.memory import Memory
 from spaql.controllers import Controller
 from spaql.errors import SettingError, imported, nearest
-from spaql.plants import PlantModel
+from spaql.learned_plants import PlantModel
 from spaql.simulate import Episode
 
 

@@ -65,9 +65,7 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
         raise SettingError(f"There is no run in {folder} to resume.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChangedPlantWarning)  # it is refused below
-        trained = load_agent(
-            files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout
-        )
+        trained = load_agent(files[0], parallel=agent.problem.parallel)
     if (there := trained.learner_type.name) != (asked := agent.learner_type.name):
         raise SettingError(
             f"{folder} is a run of {there}, not {asked}: resume it with that algorithm.",

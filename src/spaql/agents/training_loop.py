@@ -29,7 +29,6 @@ def train(
 ) -> None:
     """Train until `proceed` returns False; a history that has rows already is continued."""
     rollouts = settings.rollouts if isinstance(settings, Settings) else 0
-    before = max(len(history), int(learner.evaluated))
     with closing(EpisodeRunner(problem, rollouts)) as runner:
         go_on = True
         idle = 0
@@ -44,9 +43,8 @@ def train(
                     f"{learner.name} took no step in {idle:,} iterations, so that training would never end: "
                     "its `iterate` is to play episodes by the runner that it is given."
                 )
-        episodes = len(history) - before
-        for left in runner.excursions:
-            warnings.warn(f"In training, {left.text(episodes)}.", SpaqlWarning, stacklevel=4)
+        if runner.beyond:
+            warnings.warn(f"In training, {runner.beyond}.", SpaqlWarning, stacklevel=4)
 
 
 def _iterate(

@@ -22,7 +22,6 @@ from spaql.checks.standard import (
 )
 from spaql.errors import SpaqlError
 from spaql.problems import EnvironmentLike, make_problem
-from spaql.problems.excursions import Excursion, joined_excursions
 from spaql.problems.guard import Guard
 from spaql.problems.user_errors import place_of_code
 
@@ -119,19 +118,14 @@ def observations_are_within_bounds(case: ProblemCase) -> None:
     """Observations lie in their space, except for a little noise and for terminal observations."""
     states = case.problem.states
     guard = Guard(case.problem.name, states.space, "an episode of random or extreme actions", states.names)
-    excursions: list[tuple[Excursion, ...]] = []
-    played = (*case.episodes, *case.driven)
-    for episode in played:
-        guard.begin(1)
+    for episode in (*case.episodes, *case.driven):
         ends = [False, *(bool(step.terminated) for step in episode.steps)]
         for guard.step, (x, ended) in enumerate(zip(episode.observations, ends, strict=True)):
             guard.check([x], np.ones(1, np.bool_), np.array([ended]))
-        excursions.append(guard.excursions)
-    if left := joined_excursions(excursions):
-        said = "; ".join(excursion.text(len(played)) for excursion in left)
+    if guard.beyond:
         fail(
-            f"With random or extreme actions, {said}. Widen the range in the observation space, or terminate "
-            "the episode there."
+            f"With random or extreme actions, {guard.beyond}. Widen the range in the observation space, or "
+            "terminate the episode there."
         )
 
 

@@ -18,7 +18,6 @@ from spaql.controllers.arrays import action_range
 from spaql.controllers.policy import Rng
 from spaql.errors import SettingError
 from spaql.problems import Problem
-from spaql.simulate.play import returns_from
 from spaql.spaces import action_names, observation_names, split_unit
 
 _WOUND = 100.0
@@ -120,10 +119,7 @@ def _open_loop(
             action = middle.copy()
             action[k] += side * quarter[k]
             held = _Held(problem, action)
-            if isinstance(starts, int):
-                simulator.in_environments(held, starts, 4)
-            else:
-                simulator.spent += returns_from(held, problem, starts)[1]
+            simulator.play(held, starts, 4)
             ends.append(held.middle(pairs))
             size = np.maximum(held.first_errors(pairs), 1e-6)
         answers[:, k] = ends[1] - ends[0]

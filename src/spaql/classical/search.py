@@ -73,22 +73,25 @@ class Simulator:
         """Return the mean return of each vector over the same new episodes; -infinity if it is not finite."""
         starts = self.starts(episodes)
         if isinstance(starts, int):
-            means = np.array([self.in_environments(family(v[None], 1), starts, episodes) for v in vectors])
+            means = np.array([self.play(family(v[None], 1), starts, episodes).mean() for v in vectors])
         else:
             rows = np.tile(starts, (len(vectors), 1))
-            returns, spent = returns_from(family(vectors, episodes), self.problem, rows)
-            self.spent += spent
+            returns = self.play(family(vectors, episodes), rows, len(rows))
             means = returns.reshape(len(vectors), episodes).mean(axis=1)
         return np.where(np.isfinite(means), means, -np.inf)
 
-    def in_environments(self, policy: Policy, batch: int, episodes: int) -> float:
-        """Return the mean return in Gymnasium's environments."""
-        with closing(EpisodeRunner(self.problem, episodes)) as runner:
-            evaluation = runner.evaluate(
-                policy, generator(self.seed, Purpose.TRAINING, batch), deterministic=True
-            )
-        self.spent += evaluation.steps
-        return evaluation.mean
+    def play(self, policy: Policy, starts: Floats | int, episodes: int) -> Floats:
+        """Return the returns of episodes from some starts."""
+        if isinstance(starts, int):
+            with closing(EpisodeRunner(self.problem, episodes)) as runner:
+                rng = generator(self.seed, Purpose.TRAINING, starts)
+                evaluation = runner.evaluate(policy, rng, deterministic=True)
+            returns = evaluation.returns
+            spent = evaluation.steps
+        else:
+            returns, spent = returns_from(policy, self.problem, starts)
+        self.spent += spent
+        return returns
 
 
 def search(simulator: Simulator, family: Family, n: int, steps: int) -> tuple[Floats, float]:

@@ -201,8 +201,6 @@ def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
     }
     if result.constraints:
         data["violations"] = result.violations
-    if result.excursions:
-        data["excursions"] = [dataclasses.asdict(excursion) for excursion in result.excursions]
     if random is not None:
         data["random"] = {"mean": random.mean, "ci95": random.ci95}
     return data
@@ -223,5 +221,4 @@ def _text(result: Evaluation, random: Evaluation | None, condition: str) -> str:
     for constraint, count in zip(result.constraints, result.violations.values(), strict=True):
         held = f"broken in {count:,} of {episodes}" if count else f"kept in {episodes}"
         lines.append(f"constraint    {constraint.label}: {held}")
-    lines += [f"bounds        {excursion.text(len(result.returns))}" for excursion in result.excursions]
     return "\n".join(lines)

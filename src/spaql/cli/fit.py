@@ -91,7 +91,7 @@ def fit(
     quiet: bool,
     **arguments: Any,
 ) -> Report:
-    """Fit a controller to LOGS of a plant, without a simulator: CSV or Parquet files, or minari:ID.
+    """Fit a controller to LOGS of a plant, without a simulator: CSV or Parquet files.
 
     A row has the observations and the action that was taken upon them; what came of it is in the next row.
     Expressions may use the columns without their units, `next_` and a column for its value after the step,

@@ -9,7 +9,7 @@ import sys
 import warnings
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -17,9 +17,6 @@ from spaql.cli.report import say
 from spaql.cli.sudden_end import explain_sudden_end
 from spaql.errors import SettingError, SpaqlError, SpaqlWarning, nearest
 from spaql.languages import on_terminal
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 """Exit codes besides 0 and click's 2; the last two are 128 plus the signal's number, as in a shell."""
@@ -72,11 +69,11 @@ class LazyGroup(click.Group):
         return super().main(*args, **kwargs)
 
     @cached_property
-    def _plugins(self) -> dict[str, EntryPoint]:
-        """The commands that installed packages declare, by name; they are read once, when first needed."""
-        from spaql.entry_points import declared  # imports much that most commands do not need
+    def _plugins(self) -> list[str]:
+        """The commands that installed packages declare; they are read once, when first needed."""
+        from spaql.entry_points import declared_names  # imports much that most commands do not need
 
-        return {entry.name: entry for entry in declared(GROUP) if entry.name not in self._names}
+        return [name for name in declared_names(GROUP) if name not in self._names]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order of the help."""
@@ -89,7 +86,7 @@ class LazyGroup(click.Group):
             file = name.replace("-", "_")
             command = getattr(import_module(f"spaql.cli.{file}"), file)
         elif name in self._plugins:
-            command = _of_plugin(self._plugins[name])
+            command = _of_plugin(name)
         else:
             return None
         _prepare(command, name)
@@ -107,8 +104,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands of each section with their summaries, then those of plugins."""
         width = max(map(len, self.list_commands(ctx)))
-        loaded = {name: _of_plugin(entry) for name, entry in self._plugins.items()}
-        summaries = {name: command.get_short_help_str(_SUMMARY) for name, command in loaded.items()}
+        summaries = {name: _of_plugin(name).get_short_help_str(_SUMMARY) for name in self._plugins}
         sections = self._sections | ({"Plugins": summaries} if summaries else {})
         for section, commands in sections.items():
             with formatter.section(section):
@@ -137,16 +133,18 @@ class LazyGroup(click.Group):
             raise click.ClickException(on_terminal(f"{error.strerror or error}{where}")) from error
 
 
-def _of_plugin(entry: EntryPoint) -> click.Command:
-    """Return a command that a package declares; one that cannot be loaded says so when it is run."""
-    from spaql.entry_points import load_declared, origin_of
+def _of_plugin(name: str) -> click.Command:
+    """Return a command that one package declares; one that cannot be loaded says so when it is run."""
+    from spaql.entry_points import find_declared, load_declared, origin_of
 
     try:
+        entry = find_declared(GROUP, name)
+        assert entry is not None
         command = load_declared(entry)
         if not isinstance(command, click.Command):
             raise SettingError(f"{origin_of(entry)} is not a click.Command.")
     except SettingError as error:
-        return _Unloadable(entry.name, error)
+        return _Unloadable(name, error)
     return command
 
 

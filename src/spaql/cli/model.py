@@ -13,7 +13,7 @@ from spaql.errors import SettingError
 
 if TYPE_CHECKING:
     from spaql.agents import PlanTree
-    from spaql.plants import PlantModel, PredictionErrors
+    from spaql.learned_plants import PlantModel, PredictionErrors
 
 
 @click.command()
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--errors", is_flag=True, help="print how far predictions are from what happens instead")
 @click.option("--episodes", default=20, help="fresh ones, for --errors")
 @click.option("--seed", default=0, help="of the fresh episodes")
-@click.option("--out", type=PATH, help="write the model: as .spaql to train in, or as .json")
+@click.option("--out", type=PATH, help="write the model, to train in: a .spaql file")
 @reports("its size, and the errors,")
 def model(
     run: Path,
@@ -50,16 +50,17 @@ def model(
       spaql model runs/pendulum
       spaql model runs/pendulum --at 1,0,0
       spaql model runs/pendulum --errors
-      spaql model runs/pendulum --out plant.json
       spaql model runs/pendulum --out plant.spaql
       spaql train plant.spaql --algo spaql --iterations 200
     """
     from spaql.evaluation import model_errors
-    from spaql.plants import text
+    from spaql.learned_plants import text
 
     agent, plant = _read(run)
     if out is not None:
-        _write(plant, out)
+        if out.suffix != ".spaql":
+            raise SettingError(f"{out} must end in .spaql.")
+        plant.save(out)
         return Report({"file": str(out)}, str(out))
     if errors:
         if agent is None:
@@ -75,7 +76,7 @@ def model(
 
 def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
     from spaql.agents import PlanTree, load
-    from spaql.plants import PlantModel
+    from spaql.learned_plants import PlantModel
 
     if isinstance(plant := load(run), PlantModel):
         return None, plant
@@ -85,20 +86,9 @@ def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
     return agent, agent.model
 
 
-def _write(plant: PlantModel, out: Path) -> None:
-    from spaql.plants import write_json
-
-    if out.suffix == ".json":
-        write_json(plant, out)
-    elif out.suffix == ".spaql":
-        plant.save(out)
-    else:
-        raise SettingError(f"{out} ends in no format of models: call it .spaql or .json.")
-
-
 def _cell(plant: PlantModel, at: list[float], digits: int | None) -> list[str]:
     from spaql.controllers.wording import number_text
-    from spaql.plants import end_lines, law_lines
+    from spaql.learned_plants import end_lines, law_lines
 
     if len(at) != plant.dims:
         raise SettingError(f"An observation has {plant.dims} numbers: {', '.join(plant.observations)}.")

@@ -125,9 +125,6 @@ _PROBLEM_OPTIONS: dict[str, Decorator] = {
         metavar="ADDRESS",
         help="play the episodes of treesearch on Ray: HOST:PORT, auto, or local",
     ),
-    "step_timeout": click.option(
-        "--step-timeout", type=float, help="seconds after which a step counts as hung  [default: no limit]"
-    ),
 }
 """The options that describe a problem, in the order of the help."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +69,6 @@ def _data(agent: Agent, folder: Path, fresh: Evaluation, others: PlainController
         data["warning"] = failure(agent, fresh, others)
     if fresh.violations:
         data["violations"] = fresh.violations
-    if fresh.excursions:
-        data["excursions"] = [dataclasses.asdict(excursion) for excursion in fresh.excursions]
     size, unit = agent.policy.size
     if unit == "leaf":  # the last row of the history may be older
         data["leaves"] = size
@@ -120,7 +117,6 @@ def _text(data: dict[str, Any], agent: Agent, fresh: Evaluation, others: PlainCo
         f"constraint    {constraint}: broken in {count:,} of {data['fresh_episodes']} new episodes"
         for constraint, count in data.get("violations", {}).items()
     ]
-    lines += [f"bounds        {excursion.text(len(fresh.returns))}" for excursion in fresh.excursions]
     lines.append(f"policy        {size}seed {data['seed']}, saved in {data['run']}")
     if data.get("mirror"):
         lines.append(f"mirror        {data['mirror']}")

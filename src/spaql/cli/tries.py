@@ -186,7 +186,6 @@ def _text(data: dict[str, Any], tried: Tries, fresh: Evaluation) -> str:
             f"cost          {data['interactions']:,} interactions in all: {data['training_interactions']:,} "
             f"in training ({data['training_steps']:,} training steps), {data['selection_interactions']:,} in "
             f"selection, {data['fresh_interactions']:,} in the new episodes",
-            *(f"bounds        {excursion.text(len(fresh.returns))}" for excursion in fresh.excursions),
             f"policy        {size}seed {picked.seed} (try {tried.picked_index + 1} of {n}), saved in "
             f"{data['run']}",
             "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spaql.agents.registry import PlanTree
 from spaql.errors import SettingError
 from spaql.formatting import counted
-from spaql.plants import PredictionErrors, prediction_errors
+from spaql.learned_plants import PredictionErrors, prediction_errors
 from spaql.simulate import record
 
 

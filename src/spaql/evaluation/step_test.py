@@ -58,9 +58,9 @@ class StepTest:
     setpoints: Floats
     """One row per sample."""
     load: float
-    """In the unit of the action or state variable it is added to."""
+    """In the unit of the action that it is added to."""
     loaded: str
-    """The name of that action or state variable."""
+    """The name of that action."""
     begins: tuple[int, ...]
     """The samples at which each set-point steps, and at which the load begins."""
     responses: Mapping[str, Response]
@@ -82,9 +82,9 @@ class StepPlan:
     """The set-points, and what they step to."""
     after: Floats
     load: float
-    """In the unit of the action or state variable it is added to."""
+    """In the unit of the action that it is added to."""
     loaded: str
-    """The name of that action or state variable."""
+    """The name of that action."""
     part: int
     """Samples at the first set-points, after the step of each, and under load."""
 
@@ -110,8 +110,7 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
 
     The plant has its nominal gains, parameters and dead time. Set-points step one after the other, which
     shows how far each step moves the other numbers: odd ones upwards and even ones downwards. The load is
-    the largest that the plant declares, on an action if there is one, or a twentieth of the range of the
-    first action.
+    the first that the plant declares, or a twentieth of the range of the first action.
 
     Parameters
     ----------
@@ -189,8 +188,7 @@ def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
     name = actions[0]
     size = _USUAL_LOAD * float(high[0] - low[0])
     if plant.disturbance:
-        # On an action, if there is such a load.
-        name = min(plant.disturbance, key=lambda place: place not in plant.actions)
+        name = next(iter(plant.disturbance))
         size = plant.disturbance[name].size
     least, most = plant.disturbances.delay
     quiet = dataclasses.replace(
@@ -204,18 +202,8 @@ def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
         parameters=plant.middle_parameters,
         disturbance={name: Load(size=size, begins=(0, 1))},
     )
-    return quiet, size, _loaded(problem, plant, name)
-
-
-def _loaded(problem: Problem, plant: Dynamics, name: str) -> str:
-    """Return what a load is on, by the names of the problem."""
-    if name in plant.actions:
-        named = action_names(problem.actions.space, problem.actions.names)
-        return named[list(plant.actions).index(name)]
-    if name in plant.observations:
-        named = observation_names(problem.states.space, problem.states.names)
-        name = named[list(plant.observations).index(name)]
-    return f"{name}, per sample"
+    names = action_names(problem.actions.space, problem.actions.names)
+    return quiet, size, names[actions.index(name)]
 
 
 def has_step_test(problem: Problem) -> bool:
@@ -249,7 +237,7 @@ class _SteppedRows(PlantRows):
         """Make a step, after which the next set-points hold."""
         _, rewards, _, truncated = super().step(actions, running)
         self._taken += 1
-        self._states[0, self._plan.places] = self._plan.goals[min(self._taken, len(self._plan.goals) - 1)]
+        self.states[0, self._plan.places] = self._plan.goals[min(self._taken, len(self._plan.goals) - 1)]
         return self.observations(), rewards, np.zeros(1, np.bool_), truncated
 
 

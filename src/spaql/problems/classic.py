@@ -176,7 +176,6 @@ Dynamics(
     actions=("push left", "push right"),
     horizon=500,
     reference=(0.0, 0.0, 0.0, 0.0),
-    renderer="CartPole-v1",
 )
 Dynamics(
     id="spaql/Pendulum-v1",
@@ -187,7 +186,6 @@ Dynamics(
     actions={"torque [Nm]": (-2, 2)},
     horizon=200,
     reference=(1.0, 0.0, 0.0),
-    renderer="Pendulum-v1",
 )
 Dynamics(
     id="spaql/MountainCar-v0",
@@ -196,7 +194,6 @@ Dynamics(
     observations={"position": (-1.2, 0.6), "speed": (-0.07, 0.07)},
     actions=("accelerate left", "coast", "accelerate right"),
     horizon=200,
-    renderer="MountainCar-v0",
 )
 Dynamics(
     id="spaql/MountainCarContinuous-v0",
@@ -205,7 +202,6 @@ Dynamics(
     observations={"position": (-1.2, 0.6), "speed": (-0.07, 0.07)},
     actions={"force": (-1, 1)},
     horizon=999,
-    renderer="MountainCarContinuous-v0",
 )
 Dynamics(
     id="spaql/Acrobot-v1",
@@ -222,7 +218,6 @@ Dynamics(
     },
     actions=("torque -1 Nm", "no torque", "torque 1 Nm"),
     horizon=500,
-    renderer="Acrobot-v1",
 )
 
 

@@ -1,16 +1,16 @@
-"""What functions depend on, by content: their code, and every value, function and class that it reaches.
+"""What functions depend on, by content: their code, and every value and function that it reaches.
 
 The walk follows globals, closures, defaults, and attributes of modules. It knows names, not data flow: an
 attribute of a module counts as read if any name in the function is its name, so that a module may be reached
 under another name. Functions, classes and values that are reached are the parts, each with a hash of its own
 content, in which other parts are called by name: the same parts mean the same code and the same values.
 
-Python's own modules and a few libraries are followed by name alone.
+It follows what compiled code can use: numbers, texts, arrays, tuples, enums, functions and modules. Python's
+own modules and a few libraries are followed by name alone.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 import hashlib
@@ -33,7 +33,6 @@ from spaql.problems.functions import (
     cell_content,
     defaulted_parameters,
     inner_function,
-    is_generated,
     module_of,
     names_in,
     numba_options,
@@ -44,24 +43,6 @@ _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy", "gymnasium"}
 _OF_KERNELS = [("error_model", repr("numpy"))]
 """Those of `spaql.kernels.jit.callable_by_kernels`."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
-_OF_PYTHON = {
-    "__annotate__",
-    "__annotate_func__",
-    "__annotations__",
-    "__annotations_cache__",
-    "__classcell__",
-    "__dict__",
-    "__doc__",
-    "__firstlineno__",
-    "__module__",
-    "__orig_bases__",
-    "__parameters__",
-    "__qualname__",
-    "__static_attributes__",
-    "__weakref__",
-    "_abc_impl",
-}
-"""Attributes of a class that describe it, or that Python adds."""
 CodeToken = Callable[[types.FunctionType], Any]
 ByName = Callable[[str | None], bool]
 
@@ -107,12 +88,12 @@ def bytecode(function: types.FunctionType) -> Any:
 def content_of(
     functions: Mapping[str, Any], code: CodeToken = bytecode, by_name: ByName | None = None
 ) -> Content:
-    """Return what functions, or classes, depend on; they are parts under the names that are given.
+    """Return what functions depend on; they are parts under the names that are given.
 
     Parameters
     ----------
     functions
-        Functions or classes by name, the most important last: names of its module are written without it.
+        Functions by name, the most important last: names of its module are written without it.
     code
         Returns the content of a function's own code.
     by_name
@@ -148,7 +129,6 @@ class _Walk:
         """What each name of a part stands for: a token, or the function or class itself, which is so held
         and keeps its id."""
         self._waiting: deque[tuple[str, Any]] = deque()
-        self._open: set[int] = set()
         written = [module_of(plain_function(function)) for function in functions.values()]
         self._home = written[-1] if written else None
         """The module whose names are written without it, so that a script and a module are the same."""
@@ -236,31 +216,12 @@ class _Walk:
         return overloads
 
     def _class(self, name: str, kind: type) -> Any:
-        bases = [self._refer(base.__name__, base) for base in kind.__bases__ if base is not object]
         if issubclass(kind, enum.Enum):
-            return ("enum", bases, [(member.name, self.token(name, member.value)) for member in kind])
-        own = {key: value for key, value in vars(kind).items() if key not in _OF_PYTHON}
-        fields: Any = ()
-        if dataclasses.is_dataclass(kind):
-            fields = [
-                (field.name, self._default(name, field.default), self._default(name, field.default_factory))
-                for field in dataclasses.fields(kind)
-            ]
-            generated = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
-            own = {key: v for key, v in own.items() if key not in generated and not is_generated(v)}
-        elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            fields = (kind._fields, self.token(name, getattr(kind, "_field_defaults", {})))
-            functions = (types.FunctionType, property, classmethod, staticmethod)
-            own = {k: v for k, v in own.items() if isinstance(v, functions) and not self._is_of_python(v)}
-        parts = [(key, self._refer(f"{name}.{key}", own[key])) for key in sorted(own)]
-        return ("class", bases, fields, parts)
-
-    def _is_of_python(self, method: Any) -> bool:
-        """Return whether a method of a named tuple was written by Python, not by a person."""
-        return is_generated(method) or self._by_name(module_of(getattr(method, "__func__", method)))
-
-    def _default(self, name: str, value: Any) -> Any:
-        return "" if value is dataclasses.MISSING else self.token(name, value)
+            return ("enum", [(member.name, self.token(name, member.value)) for member in kind])
+        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            defaults = getattr(kind, "_field_defaults", {})
+            return ("named tuple", kind._fields, self.token(name, defaults))
+        return self._lost(name, "a class")
 
     def _refer(self, name: str, value: Any) -> Any:
         """Return how a function calls a value: by the name of its part."""
@@ -287,13 +248,7 @@ class _Walk:
             return ("compiled", kept, self.token(name, inner)) if kept else self.token(name, inner)
         if isinstance(value, types.FunctionType | type):
             return ("part", self._add(self._named(module_of(value), value.__qualname__), value))
-        if id(value) in self._open:
-            return ("cycle",)
-        self._open.add(id(value))
-        try:
-            return self._composed(name, value)
-        finally:
-            self._open.discard(id(value))
+        return self._composed(name, value)
 
     def _shipped_name(self, value: Any) -> str | None:
         """Return the full name of a function or class of a module that is followed by name."""
@@ -311,13 +266,13 @@ class _Walk:
         if isinstance(value, np.dtype):
             return ("dtype", repr(value))
         if value.dtype.hasobject:
-            return self._lost(name, value, "an array of objects")
+            return self._lost(name, "an array of objects")
         content = hashlib.sha256(value.tobytes()).hexdigest()
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         return ("array", type(value).__name__, repr(value.dtype), value.shape, order, content)
 
     def _composed(self, name: str, value: Any) -> Any:
-        """Return the content of a container, a bound function or an object."""
+        """Return the content of a container, or of a member of an enum."""
         kind = type(value)
         if isinstance(value, enum.Enum):
             return ("member", self.token(name, kind), value.name)
@@ -330,31 +285,11 @@ class _Walk:
             return (kind.__name__, rows)
         if isinstance(value, range | slice):
             return (kind.__name__, repr(value))
-        if isinstance(value, types.MethodType):
-            return ("method", self.token(name, value.__func__), self.token(name, value.__self__))
-        if isinstance(value, functools.partial):
-            inner = (value.func, value.args, value.keywords)
-            return ("partial", [self.token(name, part) for part in inner])
-        if isinstance(value, staticmethod | classmethod):
-            return (kind.__name__, self.token(name, value.__func__))
-        if isinstance(value, property):
-            return (
-                "property",
-                [self.token(name, accessor) for accessor in (value.fget, value.fset, value.fdel)],
-            )
-        if isinstance(value, functools.cached_property):
-            return ("property", self.token(name, value.func))
-        if isinstance(value, types.MemberDescriptorType):
-            return ("slot", value.__name__)
         if isinstance(value, numba.types.Type) and "#" not in str(value) and "0x" not in str(value):
             return ("numba", str(value))
-        if isinstance(value, types.GenericAlias | types.UnionType) or kind.__module__ == "typing":
-            return ("typing", repr(value))
-        if _is_plain_object(kind):
-            return ("object", self.token(name, kind), [(k, self.token(name, v)) for k, v in _sorted(value)])
-        return self._lost(name, value, f"{kind.__module__}.{kind.__qualname__}")
+        return self._lost(name, f"{kind.__module__}.{kind.__qualname__}")
 
-    def _lost(self, name: str, value: Any, what: str) -> Any:
+    def _lost(self, name: str, what: str) -> Any:
         self.unknown[name] = what
         return ("unknown", what)
 
@@ -391,15 +326,3 @@ def _code_token(code: types.CodeType) -> Any:
     constants = [_code_token(c) if inspect.iscode(c) else value_token(c) for c in code.co_consts]
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return (shape, code.co_code, code.co_exceptiontable, constants, names)
-
-
-def _is_plain_object(kind: type) -> bool:
-    """Return whether the objects of a class are their attributes, and nothing that Python cannot see."""
-    own = all(not is_shipped(base.__module__) for base in kind.__mro__ if base is not object)
-    spaces = all(base.__module__.startswith(("gymnasium.", "typing")) for base in kind.__mro__[:-1])
-    return (own or spaces) and hasattr(kind, "__dict__") and not hasattr(kind, "__slots__")
-
-
-def _sorted(value: Any) -> list[tuple[str, Any]]:
-    attributes = getattr(value, "__dict__", {})  # a sentinel, which is an `object()`, has none
-    return sorted((name, attribute) for name, attribute in attributes.items() if name != "_np_random")

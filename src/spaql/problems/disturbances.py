@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,12 @@ EXTRAS = ("parameters", "rng")
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """A load, from a step on: on an action behind the actuator, or on a state variable.
+    """A load on an action, added behind the actuator from a step on.
 
     Parameters
     ----------
     size
-        Every episode draws the load between -size and size: in the unit of the action, or that by which the
-        state variable changes in each sample, in its unit.
+        Every episode draws the load between -size and size, in the unit of the action.
     begins
         Every episode draws the step at which the load begins: at least the first number, and below the
         second.
@@ -95,9 +95,7 @@ class Disturbances:
     gain: float
     delay: tuple[int, int]
     loads: tuple[tuple[int, float, int, int], ...]
-    """The action or state variable, the size, and the range of the step at which each load begins."""
-    action_loads: int
-    """How many of them are on actions, which come first; the others are on state variables."""
+    """The action, the size, and the range of the step at which each load begins."""
     parameters: tuple[tuple[float, float], ...]
     extras: tuple[str, ...]
     """What `step` takes beside the state and the action."""
@@ -128,17 +126,13 @@ def checked(
     late_observations: bool,
     action_noise: Mapping[str, float],
     delay: int | tuple[int, int],
-    rate_limit: Mapping[str, float],
     gain: float,
-    disturbance: Mapping[str, Load],
-    parameters: Mapping[str, float | tuple[float, float]],
-    extras: tuple[str, ...],
-    states: Mapping[str, int],
+    rate_limit: Mapping[str, float] = MappingProxyType({}),
+    disturbance: Mapping[str, Load] = MappingProxyType({}),
+    parameters: Mapping[str, float | tuple[float, float]] = MappingProxyType({}),
+    extras: tuple[str, ...] = (),
 ) -> Disturbances:
-    """Return the declared disturbances as numbers; raises for unknown names and impossible values.
-
-    `states` are the state variables that have a name.
-    """
+    """Return the declared disturbances as numbers; raises for unknown names and impossible values."""
     ranges = np.array(list(observations.values()), np.float64).reshape(-1, 2)
     refuse_unknown(noise, observations, "noise", "observation")
     std = [real_number(f"The noise of {n}", noise.get(n, 0.0), least=0.0) for n in observations]
@@ -147,17 +141,15 @@ def checked(
     if least > most:
         raise SettingError(f"delay is {delay}, and must be samples, or the fewest and the most of them.")
     ranged = actions if isinstance(actions, Mapping) else {}
-    if not ranged and (rate_limit or gain or {*disturbance} & {*actions}):
+    if not ranged and (rate_limit or gain or disturbance):
         raise SettingError(
-            "rate_limit, gain and a disturbance of an action are for actions with a range, and these are a "
-            "list."
+            "rate_limit, gain and disturbance are for actions with a range, and these are a list."
         )
     ends = np.array(list(ranged.values()), np.float64).reshape(-1, 2)
     refuse_unknown(action_noise, actions, "action_noise", "action")
     refuse_unknown(rate_limit, actions, "rate_limit", "action")
-    refuse_unknown(disturbance, [*ranged, *states], "disturbance", "action or state variable")
-    places = {**states, **{name: j for j, name in enumerate(ranged)}}
-    loaded = sorted(disturbance, key=lambda name: name not in ranged)
+    refuse_unknown(disturbance, actions, "disturbance", "action")
+    places = {name: j for j, name in enumerate(ranged)}
     return Disturbances(
         tuple(std),
         tuple(NOISE_AT_MOST * float(high - low) for low, high in ranges),
@@ -176,8 +168,7 @@ def checked(
         ),
         real_number("gain", gain, least=0.0, most=1.0),
         (least, most),
-        tuple((places[n], float(disturbance[n].size), *disturbance[n].begins) for n in loaded),
-        len({*disturbance} & {*ranged}),
+        tuple((places[n], float(load.size), *load.begins) for n, load in disturbance.items()),
         tuple(_range(n, value) for n, value in parameters.items()),
         extras,
     )

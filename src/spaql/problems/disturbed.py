@@ -2,7 +2,7 @@
 
 The state of the plant is extended by what a disturbance has to remember, so that all loops over a plant,
 compiled or not, remain as they are. The action takes this way: noise, range, gain of the actuator, range,
-rate limit, dead time, load. Loads on state variables are added after the step.
+rate limit, dead time, load.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def disturbed(declared: Disturbances, functions: Functions, n_plain: int) -> Fun
     if not declared.is_needed:
         return start, with_constants(step, declared), observe
     at = _places(declared, n_plain)
-    calls = _with_state_loads(declared, _call(declared, step, at), at)
+    calls = _call(declared, step, at)
     new_step = _step(declared, calls, at) if declared.low else _listed_step(declared, calls, at)
     noisy_step = _with_action_noise(declared, new_step, at)
     return _start(declared, start, at.end - n_plain), noisy_step, _observe(declared, observe, at)
@@ -208,36 +208,16 @@ def _call(declared: Disturbances, step: Callable[..., Any], at: _Places) -> Call
     return callable_by_kernels(call_in_double)
 
 
-def _with_state_loads(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
-    """Return a call that adds the loads on state variables to the next state."""
-    variables = tuple(variable for variable, *_ in declared.loads[declared.action_loads :])
-    if not variables:
-        return call
-    n_loads = len(variables)
-    first = at.loads + 2 * declared.action_loads
-    count = at.count
-
-    def call_with_loads(state: Any, action: Any) -> Any:
-        after, reward, terminated = call(state, action)
-        for j in range(n_loads):
-            if state[count] >= state[first + 2 * j]:
-                loaded = after[variables[j]] + state[first + 2 * j + 1]
-                after = with_number(after, variables[j], loaded)
-        return after, reward, terminated
-
-    return callable_by_kernels(call_with_loads)
-
-
 def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
     """Return a step for actions with a range; the action is left as it was given."""
     low = declared.low
     high = declared.high
     rate = declared.rate
     n = len(low)
-    n_loads = declared.action_loads
+    n_loads = len(declared.loads)
     most = declared.delay[1]
     blank = (0.0,) * n
-    loads = tuple(number for number, *_ in declared.loads[:n_loads]) or (0,)
+    loads = tuple(number for number, *_ in declared.loads) or (0,)
     limited = declared.limits_rate
     has_gain = at.delay > at.gains
     draws_delay = at.loads > at.delay

@@ -8,17 +8,16 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
-from gymnasium.utils import RecordConstructorArgs
 
 from spaql.errors import UnsupportedSpaceError
-from spaql.problems.disturbances import Load, checked
+from spaql.problems.disturbances import checked
 from spaql.spaces import space_bounds
 
 Environment = gymnasium.Env[Any, Any]
 
 
-class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """An environment with the disturbances that `spaql.Dynamics` declares for a plant.
+class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment with disturbances, which `spaql.Dynamics` declares for a plant.
 
     They are drawn by a generator of their own, which a reset with a seed seeds: the environment starts as
     without them.
@@ -36,13 +35,9 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         Standard deviation of the noise on actions, by their numbers, before the actuator; of discrete
         actions, the probability that a random action replaces one.
     delay
-        Dead time of the action in samples; of a range, such as `(2, 4)`, every episode draws one.
-    rate_limit
-        The largest change of an action within a step, by the numbers of the action.
+        Dead time of the action in samples.
     gain
         Every episode draws the gain of each actuator between 1 - gain and 1 + gain.
-    disturbance
-        Loads on actions, added behind the actuator, by the numbers of the action.
 
     Examples
     --------
@@ -58,21 +53,9 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         noise: Mapping[int, float] | None = None,
         late_observations: bool = False,
         action_noise: Mapping[int, float] | None = None,
-        delay: int | tuple[int, int] = 0,
-        rate_limit: Mapping[int, float] | None = None,
+        delay: int = 0,
         gain: float = 0.0,
-        disturbance: Mapping[int, Load] | None = None,
     ) -> None:
-        RecordConstructorArgs.__init__(
-            self,
-            noise=noise,
-            late_observations=late_observations,
-            action_noise=action_noise,
-            delay=delay,
-            rate_limit=rate_limit,
-            gain=gain,
-            disturbance=disturbance,
-        )
         super().__init__(env)
         observations = env.observation_space
         done = env.action_space
@@ -86,12 +69,7 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             late_observations=late_observations,
             action_noise=_by_name(action_noise),
             delay=delay,
-            rate_limit=_by_name(rate_limit),
             gain=gain,
-            disturbance=_by_name(disturbance),
-            parameters={},
-            extras=(),
-            states={},
         )
         self._generator = np.random.default_rng()
 
@@ -104,34 +82,27 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             self._generator = np.random.default_rng([seed, 3])
         declared = self._declared
         rng = self._generator
-        self._loads = [(j, rng.uniform(-size, size), rng.integers(a, b)) for j, size, a, b in declared.loads]
         low = np.array(declared.low)
         high = np.array(declared.high)
         self._gains = rng.uniform(1.0 - declared.gain, 1.0 + declared.gain, len(low))
-        self._delay = int(rng.integers(declared.delay[0], declared.delay[1] + 1))
         resting = np.clip(np.zeros(len(low)), low, high) if declared.low else self.action_space.start  # type: ignore[attr-defined]
         self._line = [resting] * (1 + declared.delay[1])
-        self._steps = 0
         self._waiting = observation
         return self._noisy(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Make a step with the action that reaches the plant."""
         self._line = [self._sent(action), *self._line[:-1]]
-        applied = self._line[self._delay]
+        applied = self._line[-1]
         if self._declared.low:
-            applied = applied.copy()
-            for j, size, begins in self._loads:
-                applied[j] += size if self._steps >= begins else 0.0
             applied = applied.astype(self.action_space.dtype)
-        self._steps += 1
         observation, reward, terminated, truncated, info = super().step(applied)
         shown = self._waiting if self._declared.late_observations else observation
         self._waiting = observation
         return self._noisy(shown), reward, terminated, truncated, info
 
     def _sent(self, action: Any) -> Any:
-        """Return what the actuator makes of an action: noise, range, gain and rate."""
+        """Return what the actuator makes of an action: noise, range and gain."""
         declared = self._declared
         space = self.action_space
         noise = declared.action_noise
@@ -139,12 +110,12 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         if isinstance(space, Discrete):
             is_replaced = any(noise) and rng.random() < noise[int(action - space.start)]
             return space.start + rng.integers(space.n) if is_replaced else action
-        low, high, rate = (np.array(bound) for bound in (declared.low, declared.high, declared.rate))
+        low = np.array(declared.low)
+        high = np.array(declared.high)
         wanted = np.asarray(action, np.float64)
         if any(noise):
             wanted = wanted + rng.normal(size=len(noise)) * noise
-        wanted = np.clip(np.clip(wanted, low, high) * self._gains, low, high)
-        return np.clip(wanted, self._line[0] - rate, self._line[0] + rate)
+        return np.clip(np.clip(wanted, low, high) * self._gains, low, high)
 
     def _noisy(self, observation: Any) -> Any:
         if not any(self._declared.noise):

@@ -24,7 +24,6 @@ from spaql.problems.disturbed import disturbed
 from spaql.problems.functions import plain_function
 from spaql.problems.meaning import Meaning, check_meaning
 from spaql.problems.stage_cost import LISTED, ConstraintLike, StageCost, reward_function, with_stage_cost
-from spaql.problems.state_variables import state_place
 from spaql.problems.trial import try_functions
 from spaql.problems.user_errors import describe_error
 from spaql.registration import ENTRY_POINT, register
@@ -67,8 +66,6 @@ class Dynamics:
         Steps of an episode.
     reference
         The observation to regulate to, if there is one.
-    renderer
-        Id of an environment that can draw a state given as its `state`.
     parameters
         The parameters that `step` takes, by name: a number, or a range of which every episode draws one.
     noise
@@ -88,9 +85,7 @@ class Dynamics:
         Every episode draws the gain of each actuator between 1 - gain and 1 + gain; the range of the action
         holds behind it.
     disturbance
-        Loads by what they are on: the name of an action, to which it is added behind the actuator; or of an
-        observation that shows a state variable, or `state 2` for the second number of the state, to which it
-        is added after each step (the reward of `step` is of the state before that).
+        Loads by the names of the actions to which they are added, behind the actuator.
     setpoints
         Which observed number is to follow which observed set-point, both by name.
     angles
@@ -140,7 +135,6 @@ class Dynamics:
     actions: Sequence[str] | Mapping[str, tuple[float, float]]
     horizon: int
     reference: tuple[float, ...] | None = None
-    renderer: str | None = None
     parameters: Mapping[str, float | tuple[float, float]] = field(default_factory=dict)
     noise: Mapping[str, float] = field(default_factory=dict)
     late_observations: bool = False
@@ -223,7 +217,6 @@ class Dynamics:
             disturbance=self.disturbance,
             parameters=self.parameters,
             extras=extras,
-            states=self._state_variables() if {*self.disturbance} - {*self.actions} else {},
         )
 
     @property
@@ -231,17 +224,6 @@ class Dynamics:
         """The parameters in the middle of their ranges."""
         ranges = self.disturbances.parameters
         return {name: (low + high) / 2 for name, (low, high) in zip(self.parameters, ranges, strict=True)}
-
-    def _state_variables(self) -> dict[str, int]:
-        """Return the places of state variables, as `state 2`, and by the observations that show them."""
-        start, _, observe = self._plain_functions
-        state = start(np.random.default_rng(0))
-        names = zip(self.observations, range(len(observe(state))), strict=False)
-        shown = {name: state_place(observe, state, j) for name, j in names}
-        return {
-            **{f"state {j + 1}": j for j in range(len(state))},
-            **{name: j for name, j in shown.items() if j is not None},
-        }
 
     @property
     def meaning(self) -> Meaning:
@@ -284,11 +266,6 @@ class Dynamics:
         reward = reward_function(stage, listed=not isinstance(self.actions, Mapping))
         inner = step if hasattr(step, "py_func") else callable_by_kernels(step)
         return with_stage_cost(inner, observe, self.plant_dims, reward)
-
-    @property
-    def compiled_functions(self) -> Functions:
-        """The compiled `start`, `step` and `observe` that are simulated, disturbances included."""
-        return self._compiled_functions
 
     @property
     def _plain_functions(self) -> Functions:
@@ -381,7 +358,7 @@ class Dynamics:
     def plant(self) -> Plant:
         """The functions that are simulated, as kernels call them: compiled, or taken from the cache."""
         return compile_plant(
-            *self._compiled_functions,
+            *self.compiled_functions,
             n_state=self.state_dims,
             n_seen=len(self.observations),
             n_actions=len(self.actions) if isinstance(self.actions, Mapping) else 0,
@@ -390,8 +367,8 @@ class Dynamics:
         )
 
     @cached_property
-    def _compiled_functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-        """The compiled `start`, `step` and `observe`, tried once."""
+    def compiled_functions(self) -> Functions:
+        """The compiled `start`, `step` and `observe` that are simulated, disturbances included."""
         cached = self._compiled_from.is_cacheable
         declared: list[Callable[..., Any]] = [self.start, self.step, self.observe]
         contents = [content_of({"function": function}) for function in declared]

@@ -63,9 +63,3 @@ def defaulted_parameters(function: types.FunctionType) -> tuple[str, ...]:
     code = function.__code__
     n = len(function.__defaults__ or ())
     return code.co_varnames[code.co_argcount - n : code.co_argcount]
-
-
-def is_generated(value: Any) -> bool:
-    """Return whether a method was written by Python, not by a person."""
-    code = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)
-    return code is not None and code.co_filename.startswith("<string>")

@@ -1,12 +1,11 @@
 """Guards for environments: invalid observations and rewards are refused, with step and value.
 
-An observation beyond its declared range is played as it is, and counted (see `Guard.excursions`).
+An observation beyond its declared range is played as it is, and said (see `Guard.beyond`).
 """
 
 from __future__ import annotations
 
 import math
-import multiprocessing
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,26 +21,24 @@ from numpy.typing import NDArray
 from spaql.errors import BadEnvironmentError, SpaqlError
 from spaql.formatting import process_end
 from spaql.kernels.partition.standardise import misfit
-from spaql.problems.excursions import Excursion, Floats, excursions_of
 from spaql.problems.user_errors import message_of, place_of
 from spaql.spaces import observation_names, space_bounds
 
 MARGIN = 0.1
 """Part of its range by which an observation may lie out of bounds, because of noise. The last observation of
 an episode is not compared with the bounds: leaving them often ends the episode."""
+Floats = NDArray[np.float64]
 _NUMBERS = "fiub"
 """Kinds of NumPy's types that are real numbers."""
 _END = 5.0
 """Seconds to wait for the end of a process whose pipe is closed."""
 _CRASHED = "the cause is in its code, or in a library that it uses, which crashed or ended the process"
-_OLD_API = "That is the API of the old Gym: return"
-_RESET = f"not an observation and a dictionary. {_OLD_API} (observation, info) from reset"
 
 
 class Guard:
     """Refuses invalid observations and rewards of a problem, naming the step and the value.
 
-    Observations beyond the bounds of a Box are counted; beyond those of a Discrete space they are refused.
+    The first observation beyond the bounds of a Box is kept; beyond those of a Discrete space it is refused.
 
     Parameters
     ----------
@@ -76,17 +73,10 @@ class Guard:
         self._high = high
         self._names = observation_names(space, names)
         self._listed = isinstance(space, Discrete)
-        self.begin(1)
-
-    def begin(self, episodes: int) -> None:
-        """Start so many episodes."""
         self.step = 0
-        self._outside = np.full((episodes, len(self._low)), np.nan)
-
-    @property
-    def excursions(self) -> tuple[Excursion, ...]:
-        """The observations that left their range in the episodes that were begun last."""
-        return excursions_of(self._outside, *self._bounds, self._names)
+        """Of the episodes that were begun last."""
+        self.beyond = ""
+        """The first observation that left its declared range, as text."""
 
     def refusal(self, what: str, episode: int | None = None) -> BadEnvironmentError:
         """Return the error for an invalid result, with the step."""
@@ -98,16 +88,11 @@ class Guard:
         """Convert exceptions of an environment into errors that name the step."""
         try:
             yield
-        except multiprocessing.TimeoutError as error:
-            raise self.refusal("took longer than its time limit for a step (step_timeout)") from error
         except SpaqlError:
             raise
         except Exception as error:
             place = place_of(error)
-            what = f"raised {message_of(error)}" + (f" ({place})" if place else "")
-            if "expected 5, got 4" in str(error):
-                what += f". {_OLD_API} (observation, reward, terminated, truncated, info) from step"
-            raise self.refusal(what) from error
+            raise self.refusal(f"raised {message_of(error)}" + (f" ({place})" if place else "")) from error
 
     def check(self, observations: Any, running: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
         """Refuse invalid observations in a batch, one per row; only those of running episodes count."""
@@ -118,26 +103,26 @@ class Guard:
         if array.dtype.kind not in self.kinds:
             what = f"gave an observation of the type {array.dtype}: {array[0]}"
             if array.dtype.kind == "f":
-                what += f". {_real_numbers(self._type)}"
+                what += f". Its space is one of {self._type}: make it one of floating-point numbers"
             raise self.refusal(what)
         batch = np.ascontiguousarray(array, np.float64).reshape(len(running), -1)
         if misfit(batch, self._low, self._high, running, ended) >= 0:
             self._judge(array, batch, running, ended)
 
-    def count(self, observations: Floats) -> None:
-        """Count observations beyond bounds: episodes × steps × values, NaN where there is none."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # an observation that is never there
-            low = np.nanmin(observations, axis=1)
-            high = np.nanmax(observations, axis=1)
-        farthest = np.where(self._bounds[0] - low > high - self._bounds[1], low, high)
-        left = (low < self._low) | (high > self._high)
-        self._outside = np.where(left, farthest, np.nan)
+    def check_step(
+        self, observations: Any, rewards: Floats, running: NDArray[np.bool_], ended: NDArray[np.bool_]
+    ) -> None:
+        """Refuse invalid rewards and observations of a step."""
+        bad = running & ~np.isfinite(rewards)
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise self.refusal(f"gave the reward {rewards[row]}", row if len(running) > 1 else None)
+        self.check(observations, running, ended)
 
     def _judge(
         self, array: NDArray[Any], batch: Floats, running: NDArray[np.bool_], ended: NDArray[np.bool_]
     ) -> None:
-        """Refuse observations that are not finite or not in a list; count those that are beyond bounds."""
+        """Refuse observations that are not finite or not in a list; note the first one beyond bounds."""
         beyond = (batch < self._low) | (batch > self._high)
         left = beyond & (running & ~ended)[:, np.newaxis]
         bad = ~np.isfinite(batch) & running[:, np.newaxis]
@@ -148,11 +133,12 @@ class Guard:
             wrong = "holds NaN" if math.isnan(x) else "is infinite" if math.isinf(x) else "is out of bounds"
             what = f"gave an observation that {wrong} in number {j}: {array[row]}"
             raise self.refusal(what, None if len(running) == 1 else row)
-        low, high = self._bounds
-        farther = np.maximum(low - batch, batch - high) > np.maximum(
-            low - self._outside, self._outside - high
-        )
-        np.copyto(self._outside, batch, where=left & (farther | np.isnan(self._outside)))
+        if left.any() and not self.beyond:
+            row, j = (int(index) for index in np.argwhere(left)[0])
+            low, high = (float(end[j]) for end in self._bounds)
+            self.beyond = (
+                f"{self._names[j]} was {batch[row, j]:.4g}, beyond its declared range of {low:g} to {high:g}"
+            )
 
     def check_reward(self, reward: Any) -> float:
         """Return a reward; anything but a finite number is refused."""
@@ -174,47 +160,34 @@ _NOT_ENDED = np.zeros(1, np.bool_)
 
 
 class GuardedEnv:
-    """One guarded environment; in a process of its own if its steps have a time limit."""
+    """One guarded environment."""
 
     def __init__(
         self,
         make: Callable[[], gymnasium.Env[Any, Any]],
         guard: Guard,
         spaces: tuple[gymnasium.Space[Any], gymnasium.Space[Any]],
-        step_timeout: float | None = None,
     ) -> None:
         self.guard = guard
         self._spaces = spaces
-        self._in_process = (
-            None if step_timeout is None else GuardedVectorEnv(in_processes(make, 1), guard, step_timeout)
-        )
-        self._env = make() if self._in_process is None else None
+        self._env = make()
 
     def reset(self, seed: int) -> Any:
         """Start an episode; return the observation."""
         guard = self.guard
-        if self._in_process is not None:
-            return self._in_process.reset(seed)[0]
-        assert self._env is not None
-        guard.begin(1)
+        guard.step = 0
         with guard.explained():
-            result = self._env.reset(seed=seed)
+            observation, _ = self._env.reset(seed=seed)
             spaces = self._env.observation_space, self._env.action_space
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise guard.refusal(f"returned {result!r} from reset, {_RESET}")
         for was, now in zip(self._spaces, spaces, strict=True):
             if now is not was and now != was:
                 raise guard.refusal(f"changed a space from {was} to {now}")
-        guard.check([result[0]], _RUNNING, _NOT_ENDED)
-        return result[0]
+        guard.check([observation], _RUNNING, _NOT_ENDED)
+        return observation
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool]:
         """Make a step; return the observation, the reward, and whether it terminated or was truncated."""
         guard = self.guard
-        if self._in_process is not None:
-            observations, rewards, *ends = self._in_process.step([action], _RUNNING)
-            return observations[0], float(rewards[0]), bool(ends[0][0]), bool(ends[1][0])
-        assert self._env is not None
         guard.step += 1
         with guard.explained():
             result = self._env.step(action)
@@ -225,49 +198,16 @@ class GuardedEnv:
         return result[0], reward, terminated, truncated
 
     def close(self) -> None:
-        """Close the environment, or end its process."""
-        if self._in_process is not None:
-            self._in_process.close()
-        elif self._env is not None:
-            self._env.close()
-
-
-class CheckedResults(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """One of many environments, whose results are checked before a vector environment fails on them.
-
-    Vector environments fail on a result of reset that is not a pair, and on real numbers for a space of
-    integers.
-    """
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
-        """Start an episode."""
-        result = self.env.reset(seed=seed, options=options)
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise TypeError(f"{result!r} from reset is {_RESET}")
-        self._check_type(result[0])
-        return result
-
-    def step(self, action: Any) -> Any:
-        """Make a step."""
-        result = self.env.step(action)
-        self._check_type(result[0])
-        return result
-
-    def _check_type(self, observation: Any) -> None:
-        kind = np.dtype(self.observation_space.dtype)
-        if kind.kind in "iub" and isinstance(observation, np.ndarray) and observation.dtype.kind == "f":
-            raise TypeError(f"an observation of the type {observation.dtype}. {_real_numbers(kind)}")
+        """Close the environment."""
+        self._env.close()
 
 
 class GuardedVectorEnv:
     """Guarded environments that are stepped together."""
 
-    def __init__(
-        self, env: VectorEnv[Any, Any, Any], guard: Guard, step_timeout: float | None = None
-    ) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], guard: Guard) -> None:
         self._env = env
         self.guard = guard
-        self._step_timeout = step_timeout
         self._everywhere = np.ones(env.num_envs, np.bool_)
         self._sound = True
         self.info: dict[str, Any] = {}
@@ -275,13 +215,9 @@ class GuardedVectorEnv:
 
     def reset(self, seed: int) -> Any:
         """Start an episode in each; return the observations."""
-        self.guard.begin(self._env.num_envs)
+        self.guard.step = 0
         with self._guarded():
-            if self._step_timeout is None:
-                observations, _ = self._env.reset(seed=seed)
-            else:
-                self._env.reset_async(seed=seed)  # type: ignore[attr-defined]
-                observations, _ = self._env.reset_wait(self._step_timeout)  # type: ignore[attr-defined]
+            observations, _ = self._env.reset(seed=seed)
         self.guard.check(observations, self._everywhere, ~self._everywhere)
         return observations
 
@@ -292,21 +228,12 @@ class GuardedVectorEnv:
         guard = self.guard
         guard.step += 1
         with self._guarded():
-            if self._step_timeout is None:
-                result = self._env.step(actions)
-            else:
-                self._env.step_async(actions)  # type: ignore[attr-defined]
-                result = self._env.step_wait(self._step_timeout)  # type: ignore[attr-defined]
-            observations, raw_rewards, terminated, truncated, self.info = result
+            observations, raw_rewards, terminated, truncated, self.info = self._env.step(actions)
             # Some environments return JAX arrays.
             rewards = np.asarray(raw_rewards, np.float64).reshape(len(running))
             terminated = np.asarray(terminated, np.bool_)
             truncated = np.asarray(truncated, np.bool_)
-        bad = running & ~np.isfinite(rewards)
-        if bad.any():
-            row = int(np.flatnonzero(bad)[0])
-            raise guard.refusal(f"gave the reward {rewards[row]}", row if len(running) > 1 else None)
-        guard.check(observations, running, terminated)
+        guard.check_step(observations, rewards, running, terminated)
         return observations, rewards, terminated, truncated
 
     @contextmanager
@@ -339,10 +266,6 @@ class GuardedVectorEnv:
             self._env.closed = True
         else:
             self._env.close()
-
-
-def _real_numbers(kind: np.dtype[Any]) -> str:
-    return f"Its space is one of {kind}: make it one of floating-point numbers"
 
 
 def _process_ended(env: AsyncVectorEnv) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.formatting import counted
-from spaql.problems.log_copies import copies
 from spaql.problems.log_tables import Floats, LogSource, Table, read_table
 
 _UNEVEN = 0.1
@@ -136,31 +136,29 @@ def _read(
 
 
 def _counted_once(log: Log) -> Log:
-    """Return a log without the transitions that are copies of others, which are no further evidence."""
-    copied = copies(log.states, log.taken, log.nexts, log.first)
+    """Return a log without the episodes that are the same as earlier ones, which are no further evidence."""
+    begins = np.flatnonzero(log.first)
+    rows = np.column_stack([log.states, log.taken, log.nexts])
+    moves = np.logical_or.reduceat((log.states != log.nexts).any(axis=1), begins)
+    copied = np.zeros(len(begins), np.bool_)
+    known = set()
+    for i, episode in enumerate(np.split(rows, begins[1:])):
+        content = sha256(episode.tobytes()).digest()
+        copied[i] = moves[i] and content in known  # a plant at rest may well repeat itself
+        known.add(content)
     if not copied.any():
         return log
-    kept = ~copied
-    begins = np.flatnonzero(log.first)
-    whole = np.logical_and.reduceat(copied, begins)
-    steps = np.diff(np.append(begins, len(log)))
-    further = int(copied.sum() - steps[whole].sum())
-    what = []
-    if whole.any():
-        what.append(f"{int(whole.sum()):,} of {counted(len(begins), 'episode')}")
-    if further:
-        rest = counted(int(steps[~whole].sum()), "step")
-        what.append(f"{further:,} of {rest}{' of the others' if whole.any() else ''}")
-    first = log.place(int(copied.argmax()))
-    note = f"{' and '.join(what)} are copies: counted once; the first copy is at {first}"
+    kept = ~np.repeat(copied, np.diff(np.append(begins, len(log))))
+    number = f"{int(copied.sum()):,} of {counted(len(begins), 'episode')}"
+    first = log.place(int(begins[copied.argmax()]))
     return replace(
         log,
         states=log.states[kept],
         taken=log.taken[kept],
         nexts=log.nexts[kept],
-        first=(log.first | np.append(False, copied[:-1]))[kept],
+        first=log.first[kept],
         places=log.places[kept],
-        notes=(*log.notes, note),
+        notes=(*log.notes, f"{number} are copies: counted once; the first copy is at {first}"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables of recorded columns: CSV and Parquet files, Minari datasets, or arrays by name."""
+"""Tables of recorded columns: CSV and Parquet files, or arrays by name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import MissingExtraError, SettingError, nearest
-from spaql.problems.minari_log import minari_columns
 from spaql.spaces import split_unit
 
 Floats = NDArray[np.float64]
 LogSource = str | os.PathLike[str] | Mapping[str, Any]
-"""A CSV or Parquet file, `minari:` and the id of a Minari dataset, or columns by name."""
-_MINARI = "minari:"
-"""What the name of a Minari dataset begins with."""
+"""A CSV or Parquet file, or columns by name."""
 _SEPARATORS = ",;\t"
 _EMPTY = ("", "nan", "na", "null", "none")
 """Texts, in lower case, of a cell without a value."""
@@ -51,11 +48,8 @@ def read_table(source: LogSource, numbers: Sequence[str], label: str | None) -> 
     if isinstance(source, Mapping):
         return _of_arrays("the log", source, numbers, label)
     path = Path(source)
-    if str(path).startswith(_MINARI):
-        columns = minari_columns(str(path).removeprefix(_MINARI))
-        return _of_arrays(str(path), columns, numbers, label or "episode")
     if not path.is_file():
-        raise SettingError(f"There is no log {path}: give a CSV or Parquet file, or minari: and an id.")
+        raise SettingError(f"There is no log {path}: give a CSV or Parquet file.")
     if path.suffix.lower() in (".parquet", ".pq"):
         return _of_arrays(str(path), _parquet(path), numbers, label)
     return _of_csv(path, numbers, label)

@@ -15,7 +15,7 @@ from spaql.problems.problem import EnvironmentLike, Problem
 from spaql.problems.registry import plant_of_file
 from spaql.problems.sources import find_source, refuse_running_statistics, with_cost_option
 from spaql.problems.stage_cost import ConstraintLike, StageCost, expression_names
-from spaql.problems.standardisation import Standardisation
+from spaql.problems.standardisation import checked_range, checked_scales, standard_states
 from spaql.spaces import StandardActions, StandardStates, count_actions, given_names
 from spaql.spaces import observation_names as names_of
 from spaql.values import real_number, whole_number
@@ -33,7 +33,6 @@ def make_problem(
     compiled: bool = True,
     parallel: bool | str = False,
     measured: bool = True,
-    step_timeout: float | None = None,
     seed: int = 0,
     observation_names: Sequence[str] | None = None,
     action_names: Sequence[str] | None = None,
@@ -78,11 +77,6 @@ def make_problem(
     measured
         Spend random steps on measuring dimensions without bounds. Otherwise they are squashed by tanh(x),
         which only suits algorithms that standardise by other means.
-    step_timeout
-        Seconds that a step (or reset) may take; past them `BadEnvironmentError` is raised, and what was
-        learned before the iteration is kept. All environments then run in separate processes, which can be
-        killed at any time; compiled dynamics, which cannot, are not used. The environments of an evaluation
-        are stepped together, so there it limits the time until the last one is done.
     seed
         Of the random steps.
     observation_names
@@ -114,28 +108,34 @@ def make_problem(
     if isinstance(env, Problem):
         spaces = horizon, levels, squash, reference, reward_range, options, observation_names, action_names
         means = setpoints, angles, sample_time, cost, constraints or None
-        _refuse_changes(*spaces, *means, step_timeout, not compiled, parallel or None)
+        _refuse_changes(*spaces, *means, not compiled, parallel or None)
         return env
     horizon = None if horizon is None else whole_number("horizon", horizon, least=1)
-    step_timeout = None if step_timeout is None else real_number("step_timeout", step_timeout, above=0)
     if (cost is not None or constraints) and isinstance(env, str) and plant_of_file(env) is not None:
         options = with_cost_option(options or {}, cost, constraints)
         cost = None
         constraints = ()
     source, preset = find_source(env, options)
-    standardisation = Standardisation.of(
-        preset, levels=levels, squash=squash, reward_range=reward_range, measured=measured, seed=seed
-    )
-    horizon = preset.horizon if preset is not None and horizon is None else horizon
+    if preset is not None:
+        horizon = preset.horizon if horizon is None else horizon
+        levels = preset.levels if levels is None else levels
+        squash = squash or preset.squash
+        reward_range = preset.reward_range if reward_range is None else reward_range
+    levels = None if levels is None else whole_number("levels", levels, least=2)
+    scales = checked_scales(squash)
+    reward_range = (0.0, 1.0) if reward_range is None else checked_range(reward_range)
+    seed = whole_number("seed", seed, least=0)
     with source.opened(horizon) as probe:
         refuse_running_statistics(probe)
         limit = source.horizon(horizon, probe)
-        samples = standardisation.samples(source, probe, limit, step_timeout)
         meaning = meaning_of(probe) if source.dynamics is None else source.dynamics.meaning
         plant = environment_hash(probe) if source.dynamics is None else equations_hash(source.dynamics)
         if source.dynamics is not None:
             source.dynamics.refuse_if_changed()
-        states, actions = standardisation.spaces(probe, samples, meaning)
+        states, interactions = standard_states(
+            source, probe, limit, meaning.observations, scales, measured=measured, seed=seed
+        )
+        actions = StandardActions.of(probe.action_space, levels, meaning.actions)
         has_cost = bool(meaning.constraints) or declares_cost(probe)
     states, actions = _named(states, actions, observation_names, action_names)
     if reference is None and source.dynamics is not None:
@@ -146,7 +146,7 @@ def make_problem(
     angles = tuple(meaning.angles if angles is None else angles)
     sample_time = meaning.sample_time if sample_time is None else sample_time
     check_meaning(names, setpoints, angles, sample_time)
-    dynamics = source.dynamics if compiled and step_timeout is None else None
+    dynamics = source.dynamics if compiled else None
     stage = None
     if cost is not None or constraints:
         if has_cost or (source.dynamics is not None and source.dynamics.stage_cost is not None):
@@ -161,14 +161,13 @@ def make_problem(
         states=states,
         actions=actions,
         reference=_reference(reference, states),
-        reward_range=standardisation.reward_range,
+        reward_range=reward_range,
         dynamics=dynamics,
         setpoints=setpoints,
         angles=angles,
         sample_time=sample_time,
-        interactions=0 if samples is None else len(samples),
+        interactions=interactions,
         parallel=parallel if isinstance(parallel, str) else bool(parallel),
-        step_timeout=step_timeout,
         stage_cost=stage,
         constraints=meaning.constraints if stage is None else stage.constraints,
         plant=plant,

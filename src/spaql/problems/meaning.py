@@ -29,7 +29,7 @@ class Meaning:
     constraints: tuple[Constraint, ...] = ()
     """What the environment itself judges, see `spaql.problems.stage_cost.BROKEN`."""
     plant: Mapping[str, str] = field(default_factory=dict)
-    """Hashes of the plant that it simulates, in place of those of its class: the `file` of an FMU."""
+    """Hashes of the plant that it simulates: the `file` of an FMU."""
 
 
 def meaning_of(env: gymnasium.Env[Any, Any]) -> Meaning:

@@ -1,11 +1,10 @@
-"""Hashes by which a run knows the plant that it was trained on: of its functions, its file or its class."""
+"""Hashes by which a run knows the plant that it was trained on: of its functions, or of its file."""
 
 from __future__ import annotations
 
 import dataclasses
 import sys
 import sysconfig
-import types
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,10 +14,9 @@ import gymnasium
 
 from spaql.archive import file_sha256
 from spaql.errors import ChangedPlantWarning
-from spaql.problems.content import bytecode, content_of, is_shipped, sha256, value_token
+from spaql.problems.content import content_of, is_shipped, sha256, value_token
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv
-from spaql.problems.layers import layers
 from spaql.problems.meaning import meaning_of
 from spaql.problems.source_text import written
 
@@ -28,12 +26,9 @@ UNKNOWN = "unknown"
 """In place of the hash of a part whose content cannot be followed."""
 FILE = "file"
 """The part of a plant that is a file: its whole SHA-256, as other tools print it."""
-_PYTHON = "Python"
-"""No part: the version of Python whose bytecode is hashed, where the text of a function is not at hand."""
 _DIGITS = 16
-_MOST_PARTS = 32
 _SHOWN = 8
-_NOT_DECLARED = {"id", "start", "step", "observe", "renderer", "plant_dims", "state_dims"}
+_NOT_DECLARED = {"id", "start", "step", "observe", "plant_dims", "state_dims"}
 
 
 def equations_hash(dynamics: Dynamics) -> PlantHash:
@@ -55,18 +50,9 @@ def equations_hash(dynamics: Dynamics) -> PlantHash:
 
 
 def environment_hash(env: gymnasium.Env[Any, Any]) -> PlantHash:
-    """Return the hashes of an environment: what it declares, or its class with all that this refers to."""
+    """Return the hashes that an environment declares, or those of its equations; empty if it has neither."""
     plant = env.unwrapped
-    if isinstance(plant, DynamicsEnv):
-        return equations_hash(plant.dynamics)
-    if declared := meaning_of(env).plant:
-        return declared
-    kinds = [type(layer) for layer in layers(env)]
-    own = {kind.__qualname__: kind for kind in kinds if not is_shipped(kind.__module__)}
-    if not own or plant.__module__.startswith("spaql."):
-        return {}
-    hashes = _hashed(own)
-    return hashes if len(hashes) <= _MOST_PARTS else {"source": sha256(sorted(hashes.items()))[:_DIGITS]}
+    return equations_hash(plant.dynamics) if isinstance(plant, DynamicsEnv) else meaning_of(env).plant
 
 
 def file_hash(path: str | Path) -> PlantHash:
@@ -82,9 +68,7 @@ def differences(kept: PlantHash, now: PlantHash) -> list[str]:
     >>> differences({"step": "1", "params.GAIN": "2"}, {"step": "1", "params.GAIN": "3"})
     ['params.GAIN']
     """
-    versions = kept.get(_PYTHON), now.get(_PYTHON)
-    not_comparable = None not in versions and versions[0] != versions[1]
-    if not kept or not now or not_comparable:
+    if not kept or not now:
         return []
     return [name for name in sorted({**kept, **now}) if kept.get(name) != now.get(name)]
 
@@ -109,32 +93,16 @@ def warn_of_change(name: str, kept: PlantHash, now: PlantHash, *, stacklevel: in
 
 
 def _hashed(functions: Mapping[str, Any]) -> dict[str, str]:
-    """Return the hashes of functions or classes, and of what they refer to."""
-    compiled = list[types.FunctionType]()
-
-    def code(function: types.FunctionType) -> Any:
-        text = written(function)
-        if text is None:
-            compiled.append(function)
-        return bytecode(function) if text is None else text
-
+    """Return the hashes of functions, by their text, and of what they refer to but installed packages."""
     followed = {"spaql", *(str(function.__module__).partition(".")[0] for function in functions.values())}
-    used = set[str]()
 
     def by_name(module: str | None) -> bool:
-        root = (module or "").partition(".")[0]
-        if not is_shipped(module) and root not in followed and _is_installed(module):
-            used.add(root)
-        return is_shipped(module) or root in used
+        own = (module or "").partition(".")[0] in followed
+        return is_shipped(module) or (not own and _is_installed(module))
 
-    content = content_of(functions, code, by_name)
+    content = content_of(functions, written, by_name)
     hashes = {name: content.parts[name][:_DIGITS] for name in sorted(content.parts)}
-    hashes |= dict.fromkeys(sorted(content.unknown), UNKNOWN)
-    hashes |= {
-        f"version of {name}": str(getattr(sys.modules[name], "__version__", "")) for name in sorted(used)
-    }
-    version = {_PYTHON: f"{sys.version_info.major}.{sys.version_info.minor}"}
-    return hashes | (version if compiled else {})
+    return hashes | dict.fromkeys(sorted(content.unknown), UNKNOWN)
 
 
 def _is_installed(module: str | None) -> bool:

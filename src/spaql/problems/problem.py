@@ -13,9 +13,9 @@ from spaql.errors import BadEnvironmentError
 from spaql.problems.classic import find_dynamics
 from spaql.problems.disturbed_env import DisturbedEnv
 from spaql.problems.dynamics import Dynamics
-from spaql.problems.environment import DynamicsVectorEnv, declares_cost
-from spaql.problems.guard import CheckedResults, in_processes
-from spaql.problems.plant_hash import PlantHash, environment_hash, equations_hash, file_hash, warn_of_change
+from spaql.problems.environment import declares_cost
+from spaql.problems.guard import in_processes
+from spaql.problems.plant_hash import PlantHash, equations_hash, file_hash, warn_of_change
 from spaql.problems.registry import make_named, spec_of
 from spaql.problems.sources import file_option, limited_copy
 from spaql.problems.stage_cost import Constraint, StageCost, StageCostEnv
@@ -57,8 +57,6 @@ class Problem:
     parallel: bool | str = False
     """Whether to step the environments of an evaluation in separate processes: for slow simulators. If it is
     the address of a Ray cluster, the episodes of a search are played there."""
-    step_timeout: float | None = None
-    """Seconds that a step of an environment may take."""
     stage_cost: StageCost | None = None
     """Cost and constraints that were given for an environment that declares none, as expressions."""
     constraints: tuple[Constraint, ...] = ()
@@ -133,7 +131,7 @@ class Problem:
                 "hold: pass it again, as in spaql.load(path, env=...)."
             )
         env = make_named(self.env, self.horizon, self.options)
-        self._compare(env)
+        self._compare()
         return env
 
     @property
@@ -144,29 +142,24 @@ class Problem:
         dynamics = None if self.env is None or self.options else find_dynamics(self.env)
         return {} if dynamics is None else equations_hash(dynamics)
 
-    def _compare(self, env: Environment) -> None:
-        """Warn once if an environment is not the plant that this was made from.
+    def _compare(self) -> None:
+        """Warn once if the plant is not the one that this was made from.
 
         Compiled dynamics and files are compared when a model file is read.
         """
         as_made = self.dynamics is not None and self.dynamics.is_registered
         if self.plant and not as_made and "_compared" not in vars(self) and file_option(self.env) is None:
             object.__setattr__(self, "_compared", True)
-            warn_of_change(self.name, self.plant, self.plant_now or environment_hash(env), stacklevel=4)
+            warn_of_change(self.name, self.plant, self.plant_now, stacklevel=4)
 
     def make_vector(self, n: int) -> VectorEnv[Any, Any, Any]:
         """Return n environments that are stepped together: Gymnasium's vector environment if it has one."""
-        if self.dynamics is not None:
-            return DynamicsVectorEnv(self.dynamics, n, self.horizon)
-        if self.parallel or self.step_timeout is not None:
-            return in_processes(self._make_checked, n)
+        if self.parallel:
+            return in_processes(self.make, n)
         plain = self.template is None and not (self.options or self.stage_cost or self.disturbances)
         if plain and self.env is not None and _has_vector_form(self.env):
             return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
-        return SyncVectorEnv([self._make_checked] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
-
-    def _make_checked(self) -> Environment:
-        return CheckedResults(self.make())
+        return SyncVectorEnv([self.make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
 
     def learning_reward(self, reward: float) -> float:
         """Return the reward that the algorithm learns from."""

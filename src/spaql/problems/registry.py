@@ -149,23 +149,17 @@ def _meant(env: str, error: gymnasium.error.UnregisteredEnv) -> str:
 
 
 def _nearest_id(name: str) -> str | None:
-    """Return the known name that was probably meant: an id in other letters, then one of similar letters.
-
-    A preset has no version, and is another problem than the environment of its name.
-    """
-    same = [known for known in gymnasium.registry if known.lower() == name.lower()]
-    if same:
-        return same[0]
-    family = _without_version(name)
-    ids = [known for known in environment_names() if known not in PRESETS]
-    for known in ids:
-        if _without_version(known).lower() == family.lower():
-            return known
-    likely = ids if family != name else environment_names()
-    families = {_without_version(known): known for known in likely}  # all versions end alike
+    """Return the known name that was probably meant; a preset has no version."""
+    family = _family(name)
+    families = {
+        _family(known): known
+        for known in environment_names()
+        if known not in PRESETS or family == name.lower()
+    }
     near = difflib.get_close_matches(family, families, 1)
     return families[near[0]] if near else None
 
 
-def _without_version(name: str) -> str:
-    return re.sub(r"-v\d+$", "", name)
+def _family(name: str) -> str:
+    """Return a name in lower case, without its version."""
+    return re.sub(r"-v\d+$", "", name.lower())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,6 @@ from spaql.kernels.draws import with_number
 from spaql.kernels.jit import callable_by_kernels
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.perturbed import derived_id
-from spaql.problems.state_variables import state_place
 
 _BEGINS = (0.25, 0.75)
 """The shares of an episode between which set-points step."""
@@ -21,6 +21,30 @@ _NEVER = 1e9
 """The step at which set-points step in an episode without such a step."""
 _STARTS = 8
 """Starts that show whether set-points differ; from two of them, whether they change by themselves."""
+_SAME = 1e-12
+"""Rounding of an observation that shows a state variable, relative to it."""
+
+
+def _state_place(observe: Callable[..., Any], state: tuple[float, ...], number: int) -> int | None:
+    """Return the state variable that an observation shows, up to a constant; None if it shows none alone.
+
+    Examples
+    --------
+    >>> [_state_place(lambda s: (s[1] - 273.15, s[0] * s[1]), (2.0, 300.0), number) for number in (0, 1)]
+    [1, None]
+    """
+    shown = observe(state)[number]
+    follows = []
+    for j in range(len(state)):
+        try:
+            change = observe((*state[:j], state[j] + 1.0, *state[j + 1 :]))[number] - shown
+        except (ArithmeticError, ValueError):  # it is not defined there
+            return None
+        if math.isclose(change, 1.0, abs_tol=_SAME * (1.0 + abs(shown))):
+            follows.append(j)
+        elif change != 0.0:
+            return None
+    return follows[0] if len(follows) == 1 else None
 
 
 def state_places(plant: Dynamics, observed: list[int]) -> list[int]:
@@ -34,7 +58,7 @@ def state_places(plant: Dynamics, observed: list[int]) -> list[int]:
     """
     start, _, observe = plant.nominal_functions
     state = start(np.random.default_rng(0))
-    places = [state_place(observe, state, goal) for goal in observed]
+    places = [_state_place(observe, state, goal) for goal in observed]
     return [place for place in places if place is not None]
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
-from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import NormalizeObservation, NormalizeReward, TimeLimit
 
 from spaql.entry_points import load_declared
@@ -22,7 +21,7 @@ from spaql.problems.registry import declared_plant, is_model_file, make_named, p
 from spaql.problems.stage_cost import ConstraintLike, constraints_of
 
 Environment = gymnasium.Env[Any, Any]
-LEARNED = "spaql.plants:spaql/LearnedPlant-v0"
+LEARNED = "spaql.learned_plants:spaql/LearnedPlant-v0"
 """The id of the environment that runs the model file of a learned plant."""
 
 
@@ -96,7 +95,11 @@ def find_source(env: Any, options: Mapping[str, Any] | None) -> tuple[Environmen
         return EnvironmentSource(env.id, env.id, {}, None, env), None
     if isinstance(env, str):
         return _of_name(env, options)
-    _refuse_unless_environment(env)
+    if not isinstance(env, gymnasium.Env):
+        raise SettingError(
+            f"{env!r} is no environment: give an id, a Gymnasium environment (not its class, a function, or "
+            "a vector of several) or spaql.Dynamics."
+        )
     warn_of_lost_changes(env)
     return EnvironmentSource(type(env.unwrapped).__name__, None, {}, copied(env), None), None
 
@@ -125,38 +128,12 @@ def with_cost_option(
     return {**options, **more}
 
 
-def _refuse_unless_environment(env: Any) -> None:
-    """Refuse anything but an environment, with advice on what to give instead."""
-    if isinstance(env, gymnasium.Env):
-        return
-    if isinstance(env, VectorEnv) or hasattr(env, "num_envs"):  # other libraries' too
-        message = (
-            "A vector environment was given: give one environment, or its id; spaql makes copies by itself."
-        )
-    elif isinstance(env, type):
-        message = f"The class {env.__name__} was given: give an environment of it, as in {env.__name__}()."
-    elif callable(env):
-        name = getattr(env, "__name__", type(env).__name__)
-        message = f"The function {name} was given: call it, and give the environment that it returns."
-    elif any(base.__module__.partition(".")[0] == "gym" for base in type(env).__mro__):
-        message = f"{type(env).__name__} is an environment of the old package gym: make it a gymnasium.Env."
-    else:
-        message = f"{env!r} is no environment: give an id, a Gymnasium environment or spaql.Dynamics."
-    raise SettingError(message)
-
-
 def refuse_running_statistics(env: Environment) -> None:
     """Refuse wrappers whose running statistics would differ between the copies of an environment."""
     for layer in layers(env):
-        if isinstance(layer, NormalizeObservation) and layer.update_running_mean:
+        if isinstance(layer, NormalizeObservation | NormalizeReward) and layer.update_running_mean:
             raise SettingError(
-                "NormalizeObservation changes its statistics at every step, in each copy of the environment "
-                "separately, and a policy would need them as well: leave it out, since spaql standardises "
-                "observations by itself, or set its update_running_mean to False."
-            )
-        if isinstance(layer, NormalizeReward) and layer.update_running_mean:
-            raise SettingError(
-                "NormalizeReward changes its statistics at every step, in each copy of the environment "
-                "separately, so that returns could not be compared: leave it out, or set its "
-                "update_running_mean to False."
+                f"{type(layer).__name__} changes its statistics at every step, in each copy of the "
+                "environment separately: leave it out, since spaql standardises observations by itself, or "
+                "set its update_running_mean to False."
             )

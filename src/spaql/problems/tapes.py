@@ -40,9 +40,10 @@ def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
     wide = len(actions)
     if dynamics.disturbances.is_needed:
         raise SettingError(
-            f"{dynamics.id} declares {_declared(dynamics)}, and a proof needs a next state that follows from "
-            "the state and the action. Write the plant without that, and give verify bounds instead: noise "
-            "of observations, pushes of the state, a late action."
+            f"{dynamics.id} declares disturbances, such as noise, dead time, loads or ranges of parameters, "
+            "and a proof needs a next state that follows from the state and the action. Write the plant "
+            "without them, and give verify bounds instead: noise of observations, pushes of the state, a "
+            "late action."
         )
     step = for_each_path(dynamics.nominal_functions[1] if dynamics.parameters else dynamics.step)
 
@@ -56,22 +57,6 @@ def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
 
     ranges = [ANYWHERE] * n + [ANYWHERE] * (wide * delayed) + actions
     return trace(call, ranges, n + delayed * wide, f"the step of {dynamics.id}")
-
-
-def _declared(dynamics: Dynamics) -> str:
-    """Return the names of the disturbances that a plant declares."""
-    disturbances = dynamics.disturbances
-    kinds = {
-        "noise": any((*disturbances.noise, *disturbances.action_noise)),
-        "late observations": disturbances.late_observations,
-        "dead time": disturbances.delay[1] > 0,
-        "a rate limit": disturbances.limits_rate,
-        "loads": bool(disturbances.loads),
-        "uncertain gains": bool(disturbances.gain),
-        "ranges of parameters": disturbances.draws_parameters,
-        "random numbers in its step": "rng" in disturbances.extras,
-    }
-    return ", ".join(kind for kind, is_so in kinds.items() if is_so)
 
 
 def whole_action(waiting: Symbol, count: int) -> Symbol:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sysconfig
 import traceback
@@ -42,7 +41,7 @@ def message_of(error: Exception) -> str:
         why = next((line for line in lines if line and not line.startswith("Failed in ")), "")
         return f"Numba cannot compile it. {why.rstrip('.')}. {_NUMBA_ADVICE}"
     message = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {message}{_meant(error)}" if message else type(error).__name__
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def place_of(error: BaseException) -> str:
@@ -63,19 +62,6 @@ def place_of(error: BaseException) -> str:
 def place_of_code(code: CodeType) -> str:
     """Return the location of the first line of a function."""
     return f"{_shown(code.co_filename)}, line {code.co_firstlineno}"
-
-
-def _meant(error: Exception) -> str:
-    """Return a hint at the name that was probably meant by one that does not exist."""
-    if isinstance(error, AttributeError):
-        known = dir(error.obj)
-    elif isinstance(error, NameError) and error.__traceback__:
-        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-        known = [*frame.f_locals, *frame.f_globals]
-    else:
-        return ""
-    near = difflib.get_close_matches(error.name or "", known, 1)
-    return f". Did you mean {near[0]}?" if near else ""
 
 
 def _is_installed(file: str) -> bool:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from spaql.controllers import Policy
 from spaql.problems import Problem
-from spaql.problems.excursions import joined_excursions
 from spaql.simulate.returns import Evaluation
 from spaql.simulate.runner import EpisodeRunner
 from spaql.simulate.seeds import Purpose, generator
@@ -40,7 +39,6 @@ def fresh_episodes(
         np.concatenate([part.starts for part in parts]),
         problem.constraints,
         np.concatenate([part.broken for part in parts]) if problem.constraints else None,
-        joined_excursions(part.excursions for part in parts),
     )
 
 

@@ -173,6 +173,10 @@ class EnvironmentCandidates:
 
     def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
         """Play every start with each candidate, and keep so many observations of the first."""
+        if self._workers is None:
+            if self._env is None:
+                self._env = _Environment(self._problem)
+            return self._env.play(candidates, starts, visited)
         shape = len(candidates.constants), len(starts)
         returns = np.empty(shape)
         movement = np.empty(shape)
@@ -180,7 +184,7 @@ class EnvironmentCandidates:
         steps = 0
         visited_by_part = []
         best_end = -np.inf
-        for rows, part in self._parts(candidates, starts, visited):
+        for rows, part in self._parts(self._workers, candidates, starts, visited):
             returns[rows] = part.returns
             movement[rows] = part.movement
             switches[rows] = part.switches
@@ -193,16 +197,12 @@ class EnvironmentCandidates:
         return CandidateEpisodes(returns, movement, switches, steps, read, best_end)
 
     def _parts(
-        self, candidates: Candidates, starts: Floats, visited: int
+        self, workers: Pool, candidates: Candidates, starts: Floats, visited: int
     ) -> Iterator[tuple[tuple[slice, slice], CandidateEpisodes]]:
-        if self._workers is None:
-            if self._env is None:
-                self._env = _Environment(self._problem)
-            yield (slice(None), slice(0, None)), self._env.play(candidates, starts, visited)
-            return
+        """Yield the episodes that workers have played, by candidates and starts."""
         n = len(candidates.constants)
         m = len(starts)
-        across = min(m, max(1, _PARTS * self._workers.size // n))
+        across = min(m, max(1, _PARTS * workers.size // n))
         places = [
             (slice(i, i + 1), slice(m * k // across, m * (k + 1) // across))
             for i in range(n)
@@ -212,7 +212,7 @@ class EnvironmentCandidates:
             (place, candidates.some(place[0]), starts[place[1]], visited if place[0].start == 0 else 0)
             for place in places
         )
-        for answer in self._workers.map(self._task, jobs):
+        for answer in workers.map(self._task, jobs):
             if answer.error is not None:
                 raise SpaqlError(answer.error)
             if isinstance(answer.result, Exception):
@@ -239,7 +239,7 @@ class _Environment:
         anywhere = Box(-np.inf, np.inf, space.shape, space.dtype)
         guard = Guard(problem.name, anywhere, "an episode of the search")
         spaces = problem.states.space, problem.actions.space
-        self._env = GuardedEnv(problem.make, guard, spaces, problem.step_timeout)
+        self._env = GuardedEnv(problem.make, guard, spaces)
 
     def close(self) -> None:
         self._env.close()

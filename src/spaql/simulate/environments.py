@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spaql.controllers import Policy
 from spaql.controllers.policy import Rng
 from spaql.kernels.plant import Plant
-from spaql.problems.guard import GuardedEnv
+from spaql.problems.guard import Guard, GuardedEnv
 from spaql.simulate.episode import Episode, Floats
 
 Bools = NDArray[np.bool_]
@@ -84,19 +84,36 @@ class PlantRows:
 
     def __init__(self, plant: Plant, states: Floats) -> None:
         self._plant = plant
-        self._states = np.array(states, np.float64)
+        self.states = np.array(states, np.float64)
         self.first = self.observations()
         """The first observations."""
 
     def observations(self) -> Any:
         """Return the present observations, in single precision."""
-        return self._plant.observe(self._states).astype(np.float32)
+        return self._plant.observe(self.states).astype(np.float32)
 
     def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
         """Step the running ones; returns observations, rewards, which terminated and which were truncated."""
         raw = np.array(actions, np.float64).reshape(len(running), -1)
-        observations, rewards, terminated = self._plant.step_rows(running, raw, self._states)
+        observations, rewards, terminated = self._plant.step_rows(running, raw, self.states)
         return observations.astype(np.float32), rewards, terminated, np.zeros(len(running), np.bool_)
+
+
+class GuardedPlantRows(PlantRows):
+    """A compiled plant whose observations and rewards are checked."""
+
+    def __init__(self, plant: Plant, states: Floats, guard: Guard) -> None:
+        super().__init__(plant, states)
+        n = len(states)
+        self.guard = guard
+        guard.check(self.first, np.ones(n, np.bool_), np.zeros(n, np.bool_))
+
+    def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
+        """Step the running ones; returns observations, rewards, which terminated and which were truncated."""
+        self.guard.step += 1
+        observations, rewards, terminated, truncated = super().step(actions, running)
+        self.guard.check_step(observations, rewards, running, terminated)
+        return observations, rewards, terminated, truncated
 
 
 class EnvironmentRows:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.formatting import counted, number, places, short, with_interval
-from spaql.problems.excursions import Excursion
 from spaql.problems.stage_cost import Constraint
 from spaql.stats import mean_ci95
 from spaql.values import whole_number
@@ -58,8 +57,6 @@ class Evaluation:
     constraints: tuple[Constraint, ...] = ()
     broken: NDArray[np.bool_] | None = None
     """Which episodes break which constraint, if any are declared: a row for each episode."""
-    excursions: tuple[Excursion, ...] = ()
-    """Observations that left their declared range, by more than a tenth of it, before the last step."""
     cut: bool = False
     """Whether the end of the budget cut an episode: its return is that of a part."""
 
@@ -103,5 +100,4 @@ class Evaluation:
         played = counted(len(self.returns), "episode")
         returned = with_interval(self.mean, self.ci95)
         total = number(worst.total, places(self.mean, self.ci95))
-        left = "".join(f"; {excursion.text(len(self.returns))}" for excursion in self.excursions)
-        return f"Evaluation(return {returned} of {played}, worst {total} from {short(worst.start)}{left})"
+        return f"Evaluation(return {returned} of {played}, worst {total} from {short(worst.start)})"

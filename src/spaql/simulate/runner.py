@@ -21,7 +21,6 @@ from spaql.problems import Problem
 from spaql.problems.disturbances import Perturbation
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv
-from spaql.problems.excursions import Excursion, joined_excursions
 from spaql.problems.guard import Guard, GuardedEnv, GuardedVectorEnv
 from spaql.problems.stage_cost import BROKEN
 from spaql.simulate.candidates import (
@@ -31,7 +30,7 @@ from spaql.simulate.candidates import (
     CompiledCandidates,
     EnvironmentCandidates,
 )
-from spaql.simulate.environments import GuardedRow, episodes_of, play_rows
+from spaql.simulate.environments import GuardedPlantRows, GuardedRow, Step, episodes_of, play_rows
 from spaql.simulate.episode import Episode
 from spaql.simulate.interactions import Interactions, Phase
 from spaql.simulate.loop import LoopTrace, play_one
@@ -79,13 +78,16 @@ class EpisodeRunner:
         if rollouts > _TOGETHER_AT_MOST:
             raise SettingError(f"rollouts is {rollouts}, and must be at most {_TOGETHER_AT_MOST}.")
         self.interactions = Interactions()
-        self.excursions: tuple[Excursion, ...] = ()
-        """Observations that left their declared range in training."""
         self._problem = problem
         self._rollouts = rollouts
         self._single: GuardedEnv | None = None
         self._vector: GuardedVectorEnv | None = None
         self._candidates: dict[str, CandidatePlayer] = {}
+
+    @property
+    def beyond(self) -> str:
+        """The first observation that left its declared range in training, as text; empty if none did."""
+        return "" if self._single is None else self._single.guard.beyond
 
     def close(self) -> None:
         """Close the environments."""
@@ -150,26 +152,16 @@ class EpisodeRunner:
         if problem.dynamics is not None:
             cut = replace(problem, horizon=steps, dynamics=plant or problem.dynamics)
             episodes = record_compiled(policy, cut, starts, rng)
-            for episode in episodes:
-                self._count_excursions(episode.observations)
         else:
             episodes = [self._recorded(policy, int(start[0]), rng, steps) for start in starts]
         self.interactions.add(phase, sum(episode.length for episode in episodes))
         return episodes
-
-    def _count_excursions(self, observations: NDArray[np.float64]) -> None:
-        """Count the observations of an episode that left their range, of those that are finite."""
-        guard = self._guard(_TRAINING)
-        finite = np.isfinite(observations).all(axis=1, keepdims=True)
-        guard.count(np.where(finite, observations, np.nan)[np.newaxis])
-        self.excursions = joined_excursions((self.excursions, guard.excursions))
 
     def _recorded(self, policy: Policy, seed: int, rng: Rng, length: int) -> Episode:
         """Return the episode of a seed in the environment, cut after some steps."""
         env = self._environment
         first = np.asarray(env.reset(seed=seed))[np.newaxis]
         (episode,) = episodes_of(first, play_rows(policy, GuardedRow(env), first, length, rng))
-        self.excursions = joined_excursions((self.excursions, env.guard.excursions))
         return episode
 
     def evaluate(
@@ -217,12 +209,7 @@ class EpisodeRunner:
             rng.bit_generator.state = before
             return None
         trace = LoopTrace.of(played, policy.arrays.arrays)
-        observations = trace.x[:, :, : plant.n_seen]
         lengths = played.lengths[0]
-        # The last observation of an episode that terminated does not count: leaving the range often ends it.
-        counted = np.arange(problem.horizon + 1) < (lengths + ~played.terminated[0])[:, np.newaxis]
-        guard = self._guard(_EVALUATION)
-        guard.count(np.where(counted[:, :, np.newaxis], observations, np.nan))
         broken: NDArray[np.bool_] | None = None
         if problem.constraints:
             taken = np.arange(problem.horizon) < lengths[:, np.newaxis]
@@ -232,10 +219,9 @@ class EpisodeRunner:
         return Evaluation(
             played.returns[0],
             lengths,
-            observations[:, 0].copy(),
+            trace.x[:, 0, : plant.n_seen].copy(),
             problem.constraints,
             broken,
-            guard.excursions,
         )
 
     def _in_loops(self, policy: Policy) -> bool:
@@ -348,9 +334,7 @@ class EpisodeRunner:
             ended = terminated or truncated
         self.interactions.add(Phase.TRAINING, taken)
         cut = not ended and taken < problem.horizon
-        left = env.guard.excursions
-        self.excursions = joined_excursions((self.excursions, left))
-        return Evaluation(np.array([total]), np.array([taken]), start, excursions=left, cut=cut)
+        return Evaluation(np.array([total]), np.array([taken]), start, cut=cut)
 
     @property
     def _environment(self) -> GuardedEnv:
@@ -361,34 +345,40 @@ class EpisodeRunner:
             # Compiled dynamics are the same to the last bit for every version of NumPy.
             compiled = problem.dynamics
             make = problem.make if compiled is None else partial(DynamicsEnv, compiled.id)
-            self._single = GuardedEnv(make, self._guard(_TRAINING), spaces, problem.step_timeout)
+            self._single = GuardedEnv(make, self._guard(_TRAINING), spaces)
         return self._single
 
     def _run_together(self, policy: Policy, rng: Rng, draws: Rng | None) -> Evaluation:
-        """Run one episode in each of many environments.
+        """Run one episode in each of many environments, or from many states of compiled dynamics.
 
         An environment whose episode has ended is stepped on with the others (Gymnasium resets it on the next
         step), but those steps are not counted.
         """
         problem = self._problem
         n = self._rollouts
-        if self._vector is None:
-            guard = self._guard(_EVALUATION)
-            self._vector = GuardedVectorEnv(problem.make_vector(n), guard, problem.step_timeout)
-        observations = self._vector.reset(seed=int(rng.integers(2**31)))
+        rows: GuardedPlantRows | GuardedVectorEnv
+        guard = self._guard(_EVALUATION)
+        if problem.dynamics is not None:
+            rows = GuardedPlantRows(problem.dynamics.plant, self.start_states(policy, rng), guard)
+            observations = rows.first
+        else:
+            if self._vector is None:
+                self._vector = GuardedVectorEnv(problem.make_vector(n), guard)
+            rows = self._vector
+            observations = rows.reset(seed=int(rng.integers(2**31)))
         starts = problem.states.batch(observations).copy()
         returns = np.zeros(n)
         lengths = np.zeros(n, np.int64)
         broken = np.zeros((n, len(problem.constraints)), np.bool_)
-        for step in play_rows(policy, self._vector, observations, problem.horizon, draws):
+        for step in play_rows(policy, rows, observations, problem.horizon, draws):
             if problem.constraints:
-                broken |= step.running[:, np.newaxis] & self._broken(broken.shape)
+                broken |= step.running[:, np.newaxis] & self._broken(step, rows)
             with np.errstate(over="ignore"):
                 returns += np.where(step.running, step.rewards, 0.0)
             lengths += step.running
             if not np.isfinite(returns).all():
                 bad = int(np.flatnonzero(~np.isfinite(returns))[0])
-                raise self._vector.guard.refusal(
+                raise rows.guard.refusal(
                     f"gave the reward {step.rewards[bad]}; rewards add up to {returns[bad]}", bad
                 )
         return Evaluation(
@@ -397,16 +387,19 @@ class EpisodeRunner:
             starts,
             problem.constraints,
             broken if problem.constraints else None,
-            self._vector.guard.excursions,
         )
 
-    def _broken(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Return which constraints the last step broke in each environment."""
-        assert self._vector is not None
-        broken = np.asarray(self._vector.info.get(BROKEN, np.zeros(0)))
-        if broken.shape != shape:
+    def _broken(self, step: Step, rows: GuardedPlantRows | GuardedVectorEnv) -> NDArray[np.bool_]:
+        """Return which constraints the last step broke in each episode."""
+        problem = self._problem
+        n = len(step.running)
+        if isinstance(rows, GuardedPlantRows):
+            assert problem.dynamics is not None
+            return problem.dynamics.broken(rows.states, np.array(step.actions, np.float64).reshape(n, -1))
+        broken = np.asarray(rows.info.get(BROKEN, np.zeros(0)))
+        if broken.shape != (n, len(problem.constraints)):
             raise BadEnvironmentError(
-                f"{self._problem.name} no longer judges the {shape[1]} constraints that were declared when "
-                "the problem was made: make it again."
+                f"{problem.name} no longer judges the {len(problem.constraints)} constraints that were "
+                "declared when the problem was made: make it again."
             )
         return broken

@@ -13,7 +13,7 @@ from gymnasium.spaces import Box
 
 from spaql.formatting import counted
 from spaql.kernels.plantree.raw_model import predict_all
-from spaql.plants import PlantModel
+from spaql.learned_plants import PlantModel
 from spaql.problems.tapes import whole_action
 from spaql.program.recorder import RECORDERS, Recorder
 from spaql.program.shims import BUILTINS, clip

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spaql.controllers import Controller, controller_of
 from spaql.controllers.resolve import Source, opened, policy_of
 from spaql.errors import SettingError
-from spaql.plants import PlantModel
+from spaql.learned_plants import PlantModel
 from spaql.problems import Dynamics, EnvironmentLike, Problem, make_problem
 from spaql.values import real_number
 from spaql.verify.closed_loop import ClosedLoop, conversion_error

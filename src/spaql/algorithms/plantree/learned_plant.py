@@ -13,7 +13,7 @@ from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.errors import SettingError
 from spaql.kernels.plantree.pwa_model import Ints, Plant, find_all
 from spaql.kernels.plantree.raw_model import RawPlant
-from spaql.plants import PlantModel
+from spaql.learned_plants import PlantModel
 from spaql.problems import Problem
 from spaql.simulate import Episode
 

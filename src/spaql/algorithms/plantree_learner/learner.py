@@ -24,7 +24,7 @@ from spaql.controllers import Controller
 from spaql.controllers.policy import Rng
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.kernels.warm_up import for_training, warm_up
-from spaql.plants import PlantModel
+from spaql.learned_plants import PlantModel
 from spaql.problems import Problem
 from spaql.simulate import Episode, EpisodeRunner, Evaluation
 

@@ -22,7 +22,7 @@ from spaql.export.json_form import controller_data
 from spaql.export.languages.javascript import JavaScript, class_lines
 from spaql.export.machine import machine_of
 from spaql.languages import in_html, in_script
-from spaql.plants import PlantModel
+from spaql.learned_plants import PlantModel
 from spaql.plugins.page.play_plant import PagePlant, equations, learned, nominal, quiet
 from spaql.problems import Problem
 from spaql.problems.disturbances import Functions

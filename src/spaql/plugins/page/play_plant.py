@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.evaluation.step_test import StepPlan
 from spaql.languages import in_script
-from spaql.plants import PlantModel
+from spaql.learned_plants import PlantModel
 from spaql.problems import Dynamics
 
 Floats = NDArray[np.float64]

@@ -101,9 +101,8 @@ def _begun(run: Run, checkpoint: Path) -> Agent:
     """Return the agent of a run, from its checkpoint or new."""
     make = agent_type(run.algorithm)
     check_environment(run.problem)  # imports its module, without which a checkpoint has no compiled dynamics
-    how = {name: run.settings[name] for name in ("parallel", "step_timeout") if name in run.settings}
     try:
-        return load_agent(checkpoint, **how)
+        return load_agent(checkpoint, parallel=run.settings.get("parallel", False))
     except ArchiveError:
         return make(run.problem, seed=run.agent_seed, **run.settings)
 

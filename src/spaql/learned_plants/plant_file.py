@@ -15,7 +15,7 @@ from spaql.kernels.plantree.raw_model import RawPlant
 from spaql.spaces import count_actions, describe_space, space_from, stored_names
 
 if TYPE_CHECKING:
-    from spaql.plants.plant import PlantModel
+    from spaql.learned_plants.plant import PlantModel
 
 _MOST = 2**53
 _WHOLE = ("feature", "left", "right", "cell", "end_feature", "end_left", "end_right")
@@ -38,20 +38,6 @@ def plant_to(model: PlantModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     return data, arrays | {"samples": model.samples, "starts": model.starts, "seen": model.seen}
 
 
-def declared_in(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a file declares of a plant: its name, spaces, names of numbers, and counts of steps."""
-    observations, actions = _spaces(data)
-    return {
-        "name": stored_names("plant", [data["name"]])[0],
-        "observation_space": observations,
-        "action_space": actions,
-        "horizon": number(data, "horizon", 1, 2**31, whole=True),
-        "steps": number(data, "steps", 0, _MOST, whole=True),
-        "observations": stored_names("observations", data["observations"]),
-        "actions": stored_names("actions", data["actions"]),
-    }
-
-
 def _spaces(data: Mapping[str, Any]) -> tuple[Box, Box | Discrete]:
     """Return the observation space, which must be a vector, and the action space of a plant."""
     observations, actions = (space_from(data[f"{what}_space"]) for what in ("observation", "action"))
@@ -62,25 +48,24 @@ def _spaces(data: Mapping[str, Any]) -> tuple[Box, Box | Discrete]:
     return observations, actions
 
 
-def plant_of(parts: Mapping[str, Any]) -> RawPlant:
-    """Return a plant from its arrays, or lists, by name."""
-    arrays: dict[str, Any] = {name: np.array(parts[name], _kind(name)) for name in RawPlant._fields}
-    return RawPlant(**arrays)
-
-
-def _kind(name: str) -> type[np.generic]:
-    return np.int64 if name in _WHOLE else np.float64
-
-
 def plant_from(document: Document, make: Callable[..., PlantModel]) -> PlantModel:
     """Return the plant of a document; raises `ArchiveError` if it does not hold one."""
+    data = document.data
     arrays = document.arrays
     with reading("plant"):
+        observations, actions = _spaces(data)
         parts = document.part("plant.")
+        kinds = {name: np.int64 if name in _WHOLE else np.float64 for name in parts}
         return make(
-            plant=plant_of({name: typed(array, _kind(name)) for name, array in parts.items()}),
+            name=stored_names("plant", [data["name"]])[0],
+            plant=RawPlant(**{name: np.array(typed(array, kinds[name])) for name, array in parts.items()}),
+            observation_space=observations,
+            action_space=actions,
+            horizon=number(data, "horizon", 1, 2**31, whole=True),
             samples=np.array(typed(arrays["samples"], np.int64)),
             starts=np.array(typed(arrays["starts"], np.float64)),
             seen=np.array(typed(arrays["seen"], np.float64)),
-            **declared_in(document.data),
+            steps=number(data, "steps", 0, _MOST, whole=True),
+            observations=stored_names("observations", data["observations"]),
+            actions=stored_names("actions", data["actions"]),
         )

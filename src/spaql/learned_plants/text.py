@@ -12,7 +12,7 @@ from spaql.controllers.wording import number_text, rule_lines
 from spaql.formatting import counted
 
 if TYPE_CHECKING:
-    from spaql.plants.plant import Floats, Ints, PlantModel
+    from spaql.learned_plants.plant import Floats, Ints, PlantModel
 
 
 class _Ends(NamedTuple):

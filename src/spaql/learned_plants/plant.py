@@ -15,8 +15,8 @@ from spaql import archive
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
 from spaql.formatting import counted
 from spaql.kernels.plantree.raw_model import RawPlant, find_cells, predict_all
-from spaql.plants.plant_file import plant_from, plant_to
-from spaql.plants.text import text
+from spaql.learned_plants.plant_file import plant_from, plant_to
+from spaql.learned_plants.text import text
 from spaql.spaces import action_names, count_actions, observation_names
 
 Floats = NDArray[np.float64]

@@ -13,8 +13,8 @@ from spaql import archive
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.replay.encoding import Scale
 from spaql.kernels.plantree.pwa_model import predict
-from spaql.plants import PlantModel, read_json, text, write_json
-from spaql.plants.json_form import SCHEMA
+from spaql.learned_plants import PlantModel, text
+from spaql.spaces import describe_space
 
 pytestmark = pytest.mark.slow  # all share a study or a training
 
@@ -79,8 +79,8 @@ def test_a_state_lies_in_the_box_of_its_cell(name: str) -> None:
     assert counts.tolist() == model.samples.tolist()
 
 
-def step_by_json(data: dict, s: list[float], a: object) -> tuple[list[float], float, float]:
-    """What the description in the schema says, word for word."""
+def step_by_hand(data: dict, s: list[float], a: object) -> tuple[list[float], float, float]:
+    """What the page on model files says, word for word."""
     nodes = data["nodes"]
     dims = len(s)
     i = 0
@@ -122,32 +122,41 @@ def step_by_json(data: dict, s: list[float], a: object) -> tuple[list[float], fl
     return x, (1 - chance) * reward + chance * data["rewards"]["at_end"], chance
 
 
+def described(model: PlantModel) -> dict:
+    plant = model.plant
+    dims = model.dims
+    return {
+        "action_space": describe_space(model.action_space),
+        "nodes": {
+            part: getattr(plant, part).tolist() for part in ("feature", "threshold", "left", "right", "cell")
+        },
+        "cells": [
+            {
+                "offset": plant.law[i, :, 0].tolist(),
+                "observation": plant.law[i, :, 1 : 1 + dims].tolist(),
+                "input": plant.law[i, :, 1 + dims :].tolist(),
+                **{part: getattr(plant, part)[i].tolist() for part in ("centre", "axes", "low", "high")},
+            }
+            for i in range(model.n_cells)
+        ],
+        "scale": plant.scale.tolist(),
+        "rewards": dict(zip(("low", "high", "at_end"), plant.rewards.tolist(), strict=True)),
+        "ends": {
+            part: getattr(plant, f"end_{part}").tolist()
+            for part in ("feature", "threshold", "left", "right", "chance", "score")
+        },
+    }
+
+
 @pytest.mark.parametrize("name", [*ENVIRONMENTS, "affine"])
-def test_the_json_alone_predicts_the_same(name: str, tmp_path: Path) -> None:
+def test_predictions_follow_from_the_arrays(name: str) -> None:
     model = known(name).model
-    write_json(model, tmp_path / "plant.json")
-    data = json.loads((tmp_path / "plant.json").read_text())
-    jsonschema.validate(data, json.loads(SCHEMA.read_text()))
     states, actions = some_steps(known(name))
     told = model.predict(states, actions)
     for i in range(len(states)):
-        observation, reward, chance = step_by_json(data, states[i].tolist(), actions[i].tolist())
+        observation, reward, chance = step_by_hand(described(model), states[i].tolist(), actions[i].tolist())
         assert told.observations[i] == pytest.approx(observation, rel=1e-9, abs=1e-9)
         assert (told.rewards[i], told.ends[i]) == pytest.approx((reward, chance), abs=1e-9)
-    again = read_json(tmp_path / "plant.json")
-    for one, other in zip(again.predict(states, actions), told, strict=True):
-        assert one.tobytes() == other.tobytes()
-
-
-def test_what_is_no_json_of_a_plant_is_refused(tmp_path: Path) -> None:
-    write_json(known("affine").model, tmp_path / "plant.json")
-    data = json.loads((tmp_path / "plant.json").read_text())
-    for change in ({"version": 2}, {"cells": []}, {"scale": [0.0, 1.0]}, {"starts": [[1.0]]}):
-        (tmp_path / "bad.json").write_text(json.dumps(data | change))
-        with pytest.raises(spaql.ArchiveError):
-            read_json(tmp_path / "bad.json")
-    with pytest.raises(spaql.ArchiveError, match="Cannot read"):
-        read_json(tmp_path / "absent.json")
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)

@@ -11,7 +11,7 @@ from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 
 from spaql.kernels.plantree.raw_model import predict_all
-from spaql.plants.plant import PlantModel
+from spaql.learned_plants.plant import PlantModel
 
 ENVIRONMENT = "spaql/LearnedPlant-v0"
 
@@ -63,8 +63,8 @@ def simulator(model: PlantModel | str | os.PathLike[str]) -> gymnasium.Env[Any, 
     Parameters
     ----------
     model
-        A plant, or the file of one; `gymnasium.make("spaql.plants:spaql/LearnedPlant-v0", model=file)` does
-        the same.
+        A plant, or the file of one, as `gymnasium.make("spaql.learned_plants:spaql/LearnedPlant-v0",
+        model=file)` takes it.
 
     Examples
     --------

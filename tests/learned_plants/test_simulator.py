@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 import spaql
 from learned_plants import ENVIRONMENTS, known
 from spaql.cli import main
-from spaql.plants import read_json, simulator
+from spaql.learned_plants import simulator
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -91,8 +91,7 @@ def test_the_command_shows_writes_and_judges(tmp_path: Path, monkeypatch) -> Non
     assert "# cell " in at
     assert command("model", "agent.spaql", "--out", "plant.spaql") == "plant.spaql\n"
     assert command("model", "plant.spaql") == command("model", "agent.spaql")
-    command("model", "plant.spaql", "--out", "plant.json")
-    assert read_json("plant.json").n_cells == json.loads(command("model", "agent.spaql", "--json"))["cells"]
+    assert json.loads(command("model", "agent.spaql", "--json"))["cells"] == agent.model.n_cells
     shown = command("model", "agent.spaql", "--errors", "--episodes", "3")
     assert "3 fresh episodes of the controller" in shown
     assert "held out while learning" in shown
@@ -116,7 +115,7 @@ def test_the_command_shows_writes_and_judges(tmp_path: Path, monkeypatch) -> Non
     assert "3 episodes" in command("evaluate", str(folder), "--env", "CartPole-v1", "--episodes", "3")
     for words, advice in (
         (("model", "plant.spaql", "--errors"), "give the run"),
-        (("model", "plant.spaql", "--out", "plant.txt"), "call it .spaql or .json"),
+        (("model", "plant.spaql", "--out", "plant.txt"), "must end in .spaql"),
         (("model", "plant.spaql", "--at", "1,2"), "4 numbers"),
     ):
         assert advice in command(*words, code=1)

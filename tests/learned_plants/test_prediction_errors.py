@@ -8,7 +8,7 @@ import pytest
 import spaql
 from learned_plants import known
 from spaql.evaluation import model_errors
-from spaql.plants import prediction_errors
+from spaql.learned_plants import prediction_errors
 from spaql.simulate import Episode, record
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from spaql.errors import SettingError
 from spaql.formatting import counted
-from spaql.plants.plant import Floats, PlantModel
+from spaql.learned_plants.plant import Floats, PlantModel
 from spaql.simulate import Episode
 
 REWARD = "reward, summed"
