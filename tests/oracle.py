@@ -40,8 +40,6 @@ class Rules:
     """After how many splits is the trainee reset? None: after the second iteration that had any."""
     by_maximum: bool
     """Does Boltzmann sampling divide by max Q, and not by max |Q|?"""
-    terminal_is_zero: bool
-    """Is a terminal state worth 0 to AQL before the horizon, too?"""
     metric: str
     """That of the distance to the reference."""
 
@@ -52,7 +50,6 @@ AUTHORS = Rules(
     temperature_max=10.0,
     balls_before_reset=None,
     by_maximum=False,
-    terminal_is_zero=False,
     metric="euclidean",
 )
 TEXT = Rules(
@@ -61,7 +58,6 @@ TEXT = Rules(
     temperature_max=math.inf,  # no bound is named
     balls_before_reset=3,  # "if more than two splits occurred"
     by_maximum=True,  # "normalize values [...] by dividing by max"
-    terminal_is_zero=True,  # "the value of the terminal state [...] is defined to be 0"
     metric="infinity",  # D of the equation, which is the infinity product metric in both problems
 )
 
@@ -280,7 +276,7 @@ class Agent:
         """Choose a relevant ball to draw the action from."""
         raise NotImplementedError
 
-    def value(self, next_state: State, terminated: bool) -> float:
+    def value(self, next_state: State) -> float:
         """V(x'), with the current time step already the next one."""
         raise NotImplementedError
 
@@ -296,12 +292,12 @@ class Agent:
     def updated_ball(self, selected: Ball, action: Action) -> Ball:
         return selected
 
-    def learn(self, reward: float, next_state: State, terminated: bool) -> list[Ball]:
+    def learn(self, reward: float, next_state: State) -> list[Ball]:
         """Update the ball; gives its children if it was split."""
         partition = self.partition()
         ball = self.played
         self.step += 1
-        value = self.value(next_state, terminated)
+        value = self.value(next_state)
         ball.visits += 1
         v = ball.visits
         alpha = (self.horizon + 1) / (self.horizon + v)
@@ -334,9 +330,9 @@ class AQL(Agent):
     def select(self, relevant: list[Ball], uniform: float) -> Ball:
         return greedy(relevant)
 
-    def value(self, next_state: State, terminated: bool) -> float:
-        """The value past the horizon is 0, and by the text that of any terminal state."""
-        if self.step == self.horizon or (terminated and self.rules.terminal_is_zero):
+    def value(self, next_state: State) -> float:
+        """The value past the horizon is 0."""
+        if self.step == self.horizon:
             return 0.0
         return self.clipped(self.partition(), next_state)
 
@@ -387,7 +383,7 @@ class SPAQL(Agent):
         (holder,) = [ball for ball in self.relevant if ball.holds_action(action)]
         return holder
 
-    def value(self, next_state: State, terminated: bool) -> float:
+    def value(self, next_state: State) -> float:
         """The same at every step: the value past the horizon, or of a terminal state, is not 0."""
         return self.clipped(self.trainee, next_state)
 
@@ -456,9 +452,9 @@ class SPAQLTS(SPAQL):
         self.reference_std = reference_std
         self.distance = {"euclidean": euclidean, "infinity": infinity}[rules.metric]
 
-    def value(self, next_state: State, terminated: bool) -> float:
+    def value(self, next_state: State) -> float:
         ratio = self.distance(self.state, self.reference) / self.reference_std
-        return math.exp(-(ratio * ratio)) * super().value(next_state, terminated)
+        return math.exp(-(ratio * ratio)) * super().value(next_state)
 
 
 def euclidean(x: State, y: State) -> float:

@@ -74,7 +74,7 @@ def episode(oracle: Agent, plant: Plant, rng: np.random.Generator) -> Iterator[b
         action = oracle.act(rng)
         yield len(oracle.relevant) > 1 and all(ball.q < 0.0 for ball in oracle.relevant)
         reward, state, terminated = plant.play(action)
-        oracle.learn(reward, state, terminated)
+        oracle.learn(reward, state)
         if terminated:
             return
 

@@ -59,7 +59,6 @@ MIXED = st.builds(
     temperature_max=st.sampled_from((10.0, math.inf)),
     balls_before_reset=st.sampled_from((None, 2, 3)),
     by_maximum=st.booleans(),
-    terminal_is_zero=st.booleans(),
     metric=st.sampled_from(("euclidean", "infinity")),
 )
 """Each difference switched by itself, as the study of their effects does."""
@@ -274,7 +273,7 @@ class Lockstep:
         next_state = self.world.state()
         terminated = bool(self.world.rng.random() < 0.1)
         self.learner.learn(reward, np.array(next_state), terminated)
-        children = self.oracle.learn(reward, next_state, terminated)
+        children = self.oracle.learn(reward, next_state)
         self.pairs.check_ball(ball, self.oracle.played)
         if children:
             self.splits += 1

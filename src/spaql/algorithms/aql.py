@@ -31,7 +31,6 @@ class AQLLearner(PartitionLearner):
             reference=np.zeros(problem.states.dims),
             reference_std=np.inf,
             euclidean=False,
-            terminal_is_zero=self.rule_set.terminal_is_zero,
         )
 
     @property

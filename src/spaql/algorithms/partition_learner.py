@@ -118,7 +118,7 @@ class PartitionLearner(Learner):
         return self.rules.scaling / math.sqrt(visits)
 
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
-        """Update the ball that was played; a terminal state has value 0 only with `terminal_is_zero`."""
+        """Update the ball that was played; past the horizon the value is 0."""
         self._step += 1
         if not math.isfinite(reward):
             raise BadEnvironmentError(f"The reward of step {self._step} is {reward}, and must be finite.")
@@ -127,7 +127,7 @@ class PartitionLearner(Learner):
             rules = rules._replace(scaling=0.0)
             reward = reward + self._own_bonus()
         next_tree = self._step if self.time_variant else 0
-        if next_tree >= self.problem.horizon or (terminated and rules.terminal_is_zero):
+        if next_tree >= self.problem.horizon:
             next_tree = -1
         self.trainee.reserve(self._room)
         splits = learn(

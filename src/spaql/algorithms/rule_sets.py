@@ -29,8 +29,6 @@ class RuleSet:
     second iteration that split any."""
     by_maximum: bool = False
     """Whether Boltzmann sampling divides Q by max Q; if not, by the largest absolute Q."""
-    terminal_is_zero: bool = False
-    """Whether a state in which the episode terminated has value 0 in AQL, as past the horizon."""
     metric: Metric = "euclidean"
     """Of the distance to the reference (SPAQL-TS), unless the setting `metric` names one."""
 
@@ -44,7 +42,6 @@ TEXT = RuleSet(
     temperature_max=math.inf,
     balls_before_reset=3,  # "more than two splits" in algorithm 3; the prose beside it says two
     by_maximum=True,
-    terminal_is_zero=True,
     metric="infinity",
 )
 """The paper, read literally."""

@@ -78,7 +78,7 @@ def train(
         coordinates_to(there, fixed)
         root = taken if time_variant else 0
         highest = 0.0
-        if root < rules.horizon and not (terminated and rules.terminal_is_zero):
+        if root < rules.horizon:
             count = search(balls, root, fixed, found)
             highest = balls.q[found.ball[greedy(balls, found, count)]]
         if learn_from(balls, journal, rules, ball, depth, sizes, here, learned, highest):

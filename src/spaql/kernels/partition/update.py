@@ -35,8 +35,6 @@ class Rules(NamedTuple):
     """Metric of the distance to the reference: Euclidean, or infinity."""
     by_maximum: bool = False
     """What Q is divided by in Boltzmann sampling: max Q, or the largest absolute Q."""
-    terminal_is_zero: bool = False
-    """Whether the value of a state in which the episode terminated is 0."""
 
 
 Journal = NDArray[np.float64]
@@ -124,7 +122,7 @@ def learn_from(
     """Update the ball that was played and split it when due; returns whether it was split.
 
     V(x') = weight(x) min(H, highest), where `highest` is the highest Q of RELEVANT(x'), or 0 past the
-    horizon, and with `terminal_is_zero` where the episode terminated.
+    horizon (AQL).
     """
     log_ball(journal, balls, ball)
     value = min(float(rules.horizon), highest)
