@@ -1,10 +1,13 @@
-"""Hashes by which a run knows the plant that it was trained on: of its functions, or of its file."""
+"""Hashes by which a run knows the plant that it was trained on: of its functions, its file or its class."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
 import sys
 import sysconfig
+import textwrap
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,9 +53,22 @@ def equations_hash(dynamics: Dynamics) -> PlantHash:
 
 
 def environment_hash(env: gymnasium.Env[Any, Any]) -> PlantHash:
-    """Return the hashes that an environment declares, or those of its equations; empty if it has neither."""
+    """Return the hashes that an environment declares, those of its equations, or that of its class."""
     plant = env.unwrapped
-    return equations_hash(plant.dynamics) if isinstance(plant, DynamicsEnv) else meaning_of(env).plant
+    if isinstance(plant, DynamicsEnv):
+        return equations_hash(plant.dynamics)
+    return meaning_of(env).plant or _class_hash(type(plant))
+
+
+def _class_hash(kind: type) -> PlantHash:
+    """Return the hash of the text of a class, without comments and layout; none if it is installed."""
+    if is_shipped(kind.__module__) or _is_installed(kind.__module__):
+        return {}
+    try:
+        text = textwrap.dedent(inspect.getsource(kind))
+    except (OSError, TypeError):  # it was written in a shell
+        return {}
+    return {kind.__qualname__: sha256(ast.unparse(ast.parse(text)))[:_DIGITS]}
 
 
 def file_hash(path: str | Path) -> PlantHash:
