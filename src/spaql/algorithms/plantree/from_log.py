@@ -12,7 +12,6 @@ from spaql.algorithms.mirrors.detection import chosen_mirror
 from spaql.algorithms.plantree.build import Candidate, search
 from spaql.algorithms.plantree.folding import with_smallest_half
 from spaql.algorithms.plantree.known_ends import known_ends
-from spaql.algorithms.plantree.next_experiment import Place, places_to_visit
 from spaql.algorithms.plantree.planning import make_plan
 from spaql.algorithms.plantree.rule_trees import to_rules, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
@@ -47,8 +46,6 @@ _BELOW = 0.01
 """Share of the range of logged returns by which a prediction may be below their mean without doubt."""
 _NEAR = 0.05
 """Share of the spread of returns by which a candidate may be below the best, to be compared further."""
-_LOOKED_AT = 3
-"""Candidates besides the chosen one that decide what to log next."""
 _FOLDS = 5
 _STARTS = 200
 """Most starts of a measurement."""
@@ -83,8 +80,6 @@ class LogFit:
     """Whether it is the clone of the logged behaviour."""
     verdict: str
     reasons: tuple[str, ...]
-    places: tuple[Place, ...]
-    """What to log next."""
 
 
 def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogFit:
@@ -122,7 +117,6 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     predicted, half = promises[chosen]
     played = rolled[chosen]
     verdict, reasons = _verdict(given, memory, played, predicted, half, np.array(logged))
-    controllers = [best.controller, *(candidates[i].controller for i in _better(rolled, chosen))]
     return LogFit(
         rules=with_smallest_half(within_space(best.controller), mirror, code),
         memory=memory,
@@ -135,7 +129,6 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
         is_clone=best in clones,
         verdict=verdict,
         reasons=reasons,
-        places=places_to_visit(plant, held_out.plants, controllers, memory.states, starts, steps),
     )
 
 
@@ -194,13 +187,6 @@ def _most_promising(
     )
 
 
-def _better(played: list[ModelEpisodes], chosen: int) -> list[int]:
-    """Return a few candidates with higher returns if nothing is charged for leaving the data, best first."""
-    returns = [mean(episodes.returns) for episodes in played]
-    better = [i for i, value in enumerate(returns) if value > returns[chosen]]
-    return sorted(better, key=lambda i: -returns[i])[:_LOOKED_AT]
-
-
 def _edge_price(memory: Memory) -> float:
     """Return the penalty on a step that leaves the data: the largest reward of a step, or their range."""
     usual = memory.rewards[~memory.ended] if not memory.ended.all() else memory.rewards
@@ -226,11 +212,6 @@ class _HeldOut:
             starts = _some(held.states[held.begins], _STARTS)
             starts = np.resize(starts, (max(len(starts), _FEWEST_STARTS), starts.shape[1]))
             self._parts.append((plant, starts, plant.errors(held)))
-
-    @property
-    def plants(self) -> list[TestPlant]:
-        """The plants."""
-        return [plant for plant, *_ in self._parts]
 
     def promise(self, rules: Controller) -> tuple[float, float]:
         """Return the predicted mean return of a controller, and half the width of its interval.
