@@ -56,9 +56,6 @@ _CLONES = (6, 16, 4)
 _LEAST_CHOICES = 20
 _LEAST_LAWS = 30
 """Fewest samples of a leaf of a clone."""
-_RIDGE = 0.1
-_REPEATS = 2
-"""Of the clone's laws (see `distil`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +153,7 @@ def clone_of(memory: Memory, code: ActionCode, problem: Problem, leaves: int) ->
         tree = grow_choices(z, votes, leaves, _LEAST_CHOICES)
     else:
         u = np.ascontiguousarray(memory.actions)
-        tree = grow_laws(z, u, np.ones(len(z)), leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
+        tree = grow_laws(z, u, np.ones(len(z)), leaves, _LEAST_LAWS)
     return to_rules(tree, scale, code, problem)
 
 
