@@ -144,9 +144,14 @@ class Memory:
         return np.array([i for i in self._begins if i < self._count], np.int64)
 
     @property
+    def ends(self) -> NDArray[np.int64]:
+        """The step after the last one of each episode."""
+        return np.append(self.begins[1:], self._count)
+
+    @property
     def longest(self) -> int:
         """Length of the longest episode."""
-        return int(np.diff(np.append(self.begins, self._count)).max())
+        return int((self.ends - self.begins).max())
 
     @property
     def goal_seen(self) -> bool:
@@ -189,7 +194,7 @@ class Memory:
     def best_to_go(self, discount: float) -> float:
         """Return the best discounted return from any step to the end of its episode."""
         best = -np.inf
-        for first, last in zip(self.begins, np.append(self.begins[1:], self._count), strict=True):
+        for first, last in zip(self.begins, self.ends, strict=True):
             to_go = 0.0
             for reward in self.rewards[first:last][::-1]:
                 to_go = reward + discount * to_go
@@ -210,7 +215,7 @@ class Memory:
 
     def only(self, episodes: NDArray[np.bool_]) -> Memory:
         """Return a memory of the episodes for which the mask is true."""
-        lengths = np.diff(np.append(self.begins, self._count))
+        lengths = self.ends - self.begins
         rows = np.repeat(episodes, lengths)
         first = np.cumsum(lengths * episodes) - lengths * episodes
         return self._like(
