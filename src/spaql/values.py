@@ -8,6 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from numbers import Real
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spaql.errors import SettingError, nearest
 
 
@@ -127,3 +130,14 @@ def with_null(data: Any) -> Any:
     if isinstance(data, list | tuple):
         return [with_null(value) for value in data]
     return None if isinstance(data, float) and math.isnan(data) else data
+
+
+def rounded(numbers: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+    """Return numbers with a few significant digits.
+
+    Examples
+    --------
+    >>> rounded(np.array([[12.345, 0.98765]]), 3)
+    array([[12.3  ,  0.988]])
+    """
+    return np.array([float(f"{x:.{digits}g}") for x in numbers.ravel().tolist()]).reshape(numbers.shape)

@@ -256,6 +256,7 @@ def test_a_law_of_two_errors_or_none_has_no_name():
         (lambda: one_law([E], {"f": 1.0}), "no feature 'f'"),
         (lambda: one_law([D, E], {"e": 1.0}), "uses 'e', which is no observation or earlier feature"),
         (lambda: one_law([Difference("level", "level")], {}), "the name of an observation"),
+        (lambda: one_law([type("Own", (Difference,), {})("own", "level")], {}), "of the kind Own"),
         (lambda: one_law([E, E], {"e": 1.0}), "more than once"),
         (lambda: one_law([E], {"e": 1.0}, form="speed"), "form is 'speed'"),
         (lambda: one_law([E], {"e": 1.0}, rate_limit=-1.0), "rate_limit is -1.0"),

@@ -7,7 +7,8 @@ import pytest
 
 from feature_controllers import ALL, Reference, random_controller
 from spaql.controllers.features import FEATURES, SinceChange
-from spaql.kernels.controller import COUNT, LAST, LEAF, act_rows, arc_tangent
+from spaql.kernels.angles import arc_tangent
+from spaql.kernels.controller import COUNT, LAST, LEAF, act_rows
 from uncompiled import examples
 
 

@@ -33,9 +33,9 @@ def test_raw_units_say_what_standardised_ones_do(name: str) -> None:
     room = np.empty(model.dims + 1)
     for i, (state, action) in enumerate(zip(states, actions, strict=True)):
         given = code.inputs(code.standard(np.asarray(action)[np.newaxis]), squares=True)[0]
-        chance = predict(plant, 0, scale.z(state), given, after, room)
+        chance, reward, _ = predict(plant, 0, scale.z(state), given, after, room)
         assert told.observations[i] == pytest.approx(after * scale.deviation + scale.mean, abs=1e-8)
-        assert told.rewards[i] == pytest.approx(room[-1], abs=1e-8)
+        assert told.rewards[i] == pytest.approx(reward, abs=1e-8)
         assert told.ends[i] == chance
     one = model.predict(states[0], actions[0])
     assert all(np.array_equal(part[0], alone) for part, alone in zip(told, one, strict=True))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from spaql.agents.agent import make_settings
-from spaql.agents.next_experiment import NextExperiment
 from spaql.agents.progress import Compiling
 from spaql.agents.registry import PlanTree
 from spaql.agents.run_folder import save_run
@@ -63,16 +62,13 @@ class Fitted:
     """Episodes and steps of the log."""
     notes: tuple[str, ...]
     """What was left out of the log or changed."""
-    experiment: NextExperiment
-    """What to log next."""
 
     def as_data(self) -> dict[str, Any]:
         """Return everything but the agent as plain data."""
         items = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         items |= {"logged": {"mean": self.logged[0], "ci95": self.logged[1]}}
         items |= {"predicted": {"mean": self.predicted, "half_width": self.half}}
-        items |= {"visit": self.experiment.visit()}
-        return {name: value for name, value in items.items() if name not in ("agent", "half", "experiment")}
+        return {name: value for name, value in items.items() if name not in ("agent", "half")}
 
     def save(self, folder: str | Path) -> None:
         """Write a run folder: that of the agent, and the verdict as `fit.json`."""
@@ -176,7 +172,7 @@ def fit(
     agent = None
     if anyway or result.verdict != UNSUPPORTED:
         agent = _agent_of(result, logged.problem, seed, settings)
-    return _fitted(agent, result, logged.notes, NextExperiment(logged.problem, source.actions, result.places))
+    return _fitted(agent, result, logged.notes)
 
 
 def _read(
@@ -209,9 +205,7 @@ def _agent_of(result: LogFit, problem: Problem, seed: int, settings: Mapping[str
     return agent.adopt(result.memory, result.rules)
 
 
-def _fitted(
-    agent: PlanTree | None, result: LogFit, notes: tuple[str, ...], experiment: NextExperiment
-) -> Fitted:
+def _fitted(agent: PlanTree | None, result: LogFit, notes: tuple[str, ...]) -> Fitted:
     return Fitted(
         agent=agent,
         verdict=result.verdict,
@@ -227,5 +221,4 @@ def _fitted(
         episodes=len(result.memory.begins),
         steps=len(result.memory),
         notes=notes,
-        experiment=experiment,
     )

@@ -21,17 +21,12 @@ from spaql.controllers import Controller, Laws, Policy, RecordingPolicy
 from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws
 from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Phase, Purpose, generator
+from spaql.values import rounded
 
 Floats = NDArray[np.float64]
 
 _MOST = 40_000
 """Labelled states to fit to, at most; of more, evenly spaced ones are taken."""
-_LEAST_CHOICES = 2
-_LEAST_LAWS = 10
-"""Fewest samples of a leaf."""
-_RIDGE = 0.1
-_REPEATS = 2
-"""Regressions, after the first, that leave out saturated actions."""
 _SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of leaves of the trees that are compared."""
 _DIGITS = (3, 4, 6)
@@ -148,14 +143,14 @@ class _Data:
         weight = np.ones(len(states))
         space = self._code.space
         if isinstance(space, Box):
-            tree = grow_laws(z, actions, weight, leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
+            tree = grow_laws(z, actions, weight, leaves)
             yield within_space(to_rules(tree, scale, self._code, self._problem))
             return
         votes = np.asarray(actions == np.arange(float(space.n)), np.float64)
-        chosen = grow_choices(z, votes, leaves, _LEAST_CHOICES)
+        chosen = grow_choices(z, votes, leaves)
         yield within_space(to_rules(chosen, scale, self._code, self._problem))
         # With targets of ±1, leaving out what is right by a margin is regression with a squared hinge loss.
-        scores = grow_laws(z, 2.0 * votes - 1.0, weight, leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
+        scores = grow_laws(z, 2.0 * votes - 1.0, weight, leaves)
         yield _switching(scores, scale, self._problem)
 
     def agreement(self, tree: Controller) -> float:
@@ -183,9 +178,5 @@ def _switching(tree: ControllerTree, scale: Scale, problem: Problem) -> Controll
 
 def _rounded(tree: Controller, digits: int) -> Controller:
     """Return a tree with its numbers rounded to significant digits."""
-
-    def short(numbers: Floats) -> Floats:
-        return np.array([float(f"{x:.{digits}g}") for x in numbers.ravel()]).reshape(numbers.shape)
-
-    laws = Laws(short(tree.laws.gain), short(tree.laws.offset))
-    return replace(tree, threshold=short(tree.threshold), laws=laws)
+    laws = Laws(rounded(tree.laws.gain, digits), rounded(tree.laws.offset, digits))
+    return replace(tree, threshold=rounded(tree.threshold, digits), laws=laws)

@@ -17,7 +17,7 @@ from spaql.algorithms.settings import Settings, setting
 from spaql.controllers import PartitionPolicy
 from spaql.controllers.policy import Rng
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
-from spaql.kernels.partition.update import Rules, choose, learn, new_journal, undo
+from spaql.kernels.partition.update import Rules, choose, learn
 from spaql.partition import Partition
 from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Evaluation
@@ -73,8 +73,6 @@ class PartitionLearner(Learner):
         """The standard state, and a buffer for the next."""
         self._raw = np.zeros((1, problem.actions.dims))
         self._sizes = np.zeros(problem.actions.dims, np.int64)
-        self.journal = new_journal(0)
-        """The changes of the current episode; allocated by `mark`."""
 
     @property
     def candidate(self) -> PartitionPolicy:
@@ -86,7 +84,7 @@ class PartitionLearner(Learner):
         if self.problem.dynamics is None or not self.follows_the_kernels:
             return super().iterate(runner, rng, trained=trained)
         self.splits, evaluation = runner.iterate_partition(
-            self.trainee, self.time_variant, self.rules, rng, journal=self.journal, trained=trained
+            self.trainee, self.time_variant, self.rules, rng, trained=trained
         )
         return evaluation
 
@@ -94,7 +92,6 @@ class PartitionLearner(Learner):
         """Start a training episode."""
         self.splits = 0
         self._step = 0
-        self.journal[0, 0] = 0.0
         self._state[:] = self.problem.states.standardise(observation)
         if np.isnan(self._state).any():
             raise self._holds_nan(observation)
@@ -132,7 +129,6 @@ class PartitionLearner(Learner):
         self.trainee.reserve(self._room)
         splits = learn(
             tuple(self.trainee.balls),
-            self.journal,
             next_tree,
             tuple(rules),
             tuple(self.problem.states.state_map),
@@ -165,17 +161,15 @@ class PartitionLearner(Learner):
         return all(getattr(type(self), name) is getattr(PartitionLearner, name) for name in methods)
 
     def mark(self) -> Any:
-        """Start the undo log of an iteration; a variant with its own steps copies its whole state."""
-        if len(self.journal) != 1 + self.problem.horizon:
-            self.journal = new_journal(self.problem.horizon)
-        self.journal[0, 0] = 0.0
-        return dict(vars(self)) if self.follows_the_kernels else super().mark()
+        """Return the attributes, with a copy of what is changed in place."""
+        if not self.follows_the_kernels:
+            return super().mark()
+        return vars(self) | {"trainee": self.trainee.copy()}
 
     def go_back(self, mark: Any) -> None:
-        """Undo the changes in the journal."""
+        """Restore the attributes."""
         if self.follows_the_kernels:
-            vars(self).update(mark)  # attributes; the journal has what was changed in place
-            undo(self.journal, self.trainee.balls)
+            vars(self).update(mark)
         else:
             super().go_back(mark)
 

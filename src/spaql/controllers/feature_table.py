@@ -118,6 +118,8 @@ def feature_names(
     """
     names: list[str] = []
     for i, feature in enumerate(features):
+        if type(feature) not in FEATURES.values():  # the kernels know no other
+            raise SettingError(f"There is no feature of the kind {type(feature).__name__}.")
         sources = _sources(feature, features[:i], observations, actions)
         if isinstance(feature, LastAction | SinceChange):
             units = [split_unit(actions[sources[0]])[1]]

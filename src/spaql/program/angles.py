@@ -52,7 +52,7 @@ def wrapped(x: str, setpoint: Expression, output: Expression) -> Iterator[Statem
 
 
 def arc_tangent(x: str, y: Expression, cosine: Expression) -> Iterator[Statement]:
-    """Yield the statements of `spaql.kernels.controller.arc_tangent`."""
+    """Yield the statements of `spaql.kernels.angles.arc_tangent`."""
     a, b, t, z, p, q = (Name(name) for name in VARIABLES)
     zero = Number(0.0)
     one = Number(1.0)

@@ -86,7 +86,7 @@ class Features:
             yield _started(x, Name(self._slot(i, samples - 1)), here)
         elif kind == kernels.LOW_PASS:
             yield _started(x, plus(before, times(parameter, minus(here, before))), here)
-        else:
+        elif kind == kernels.DERIVATIVE:
             last = Name(self._slot(i, 1))
             share = Number(float(setting[kernels.BOUND]))
             quotient = Binary("/", minus(here, before), parameter)

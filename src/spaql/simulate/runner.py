@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from spaql.controllers import PartitionPolicy, Policy
 from spaql.controllers.policy import Rng
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.kernels.partition.rollout import iterate
-from spaql.kernels.partition.update import Journal, Rules, new_journal
+from spaql.kernels.partition.rollout import Task, iterate
+from spaql.kernels.partition.update import Rules
 from spaql.partition import Partition
 from spaql.problems import Problem
 from spaql.problems.disturbances import Perturbation
@@ -181,7 +181,6 @@ class EpisodeRunner:
                 policy.time_variant,
                 rules,
                 rng,
-                journal=new_journal(0),
                 trained=False,
                 drawn=not deterministic,
                 phase=phase,
@@ -247,7 +246,6 @@ class EpisodeRunner:
         rules: Rules,
         rng: Rng,
         *,
-        journal: Journal,
         trained: bool,
         drawn: bool = True,
         phase: Phase = Phase.EVALUATION,
@@ -264,18 +262,20 @@ class EpisodeRunner:
         evaluation = Evaluation(np.empty(n), np.empty(n, np.int64), np.empty((n, problem.states.dims)))
         last = np.zeros(problem.states.dims + 1)
         plant = problem.dynamics.plant
-        steps, splits, sound, bad = iterate(
+        task = Task(
             plant.addresses,
             plant.n_state,
-            partition.balls,
-            journal,
-            partition.trees,
-            time_variant,
-            rules,
             problem.states.state_map,
             problem.states.thresholds,
             problem.actions.action_map,
             *problem.reward_range,
+        )
+        steps, splits, sound, bad = iterate(
+            task,
+            partition.balls,
+            partition.trees,
+            time_variant,
+            rules,
             trained,
             drawn,
             rng,

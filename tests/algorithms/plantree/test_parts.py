@@ -187,9 +187,10 @@ def test_an_affine_system_is_learned_exactly() -> None:
     after = np.empty(2)
     room = np.empty(3)
     for s, u in zip(rng.normal(2.0, 1.0, (50, 2)), rng.uniform(-1, 1, (50, 1)), strict=True):
-        assert predict(plant, 0, scale.z(s), u, after, room) == 0.0
+        chance, reward, _ = predict(plant, 0, scale.z(s), u, after, room)
+        assert chance == 0.0
         assert after * scale.deviation + scale.mean == pytest.approx(a @ s + b @ u + 0.5, abs=1e-4)
-        assert room[-1] == pytest.approx(c @ s + 3.0 * u[0] + 7.0, abs=1e-3)
+        assert reward == pytest.approx(c @ s + 3.0 * u[0] + 7.0, abs=1e-3)
 
 
 def test_a_cell_is_cut_where_two_laws_leave_the_least() -> None:
@@ -221,9 +222,9 @@ def test_a_plant_with_two_laws_is_cut_between_them() -> None:
     after = np.empty(1)
     room = np.empty(2)
     for s in (-0.8, -0.3, 0.3, 0.8):
-        predict(plant, 0, scale.z(np.array([s])), np.zeros(1), after, room)
+        _, reward, _ = predict(plant, 0, scale.z(np.array([s])), np.zeros(1), after, room)
         assert after * scale.deviation + scale.mean == pytest.approx(-0.5 * abs(s), abs=0.01)
-        assert room[-1] == pytest.approx(abs(s), abs=0.01)
+        assert reward == pytest.approx(abs(s), abs=0.01)
 
 
 def test_a_prediction_stays_with_what_was_seen() -> None:
@@ -241,10 +242,12 @@ def test_a_prediction_stays_with_what_was_seen() -> None:
     after = np.empty(2)
     room = np.empty(3)
     for far in RNG(3).normal(0.0, 50.0, (20, 2)):
-        predict(plant, 0, far, np.ones(1), after, room)
+        _, _, cut = predict(plant, 0, far, np.ones(1), after, room)
         told = (after - seen.mean(axis=0)) @ axes
         allowed = low - 0.5 * (high - low), high + 0.5 * (high - low)
-        assert told == pytest.approx(np.clip((room[:2] - seen.mean(axis=0)) @ axes, *allowed))
+        wished = (room[:2] - seen.mean(axis=0)) @ axes
+        assert told == pytest.approx(np.clip(wished, *allowed))
+        assert cut == pytest.approx(np.abs(wished - told).max())
 
 
 def test_ends_are_cut_where_gini_says() -> None:
@@ -348,8 +351,9 @@ def test_options_and_mean_values_are_those_of_their_definition() -> None:
     state = z[i].copy()
     total = 0.0
     for step in range(8):
-        assert predict(simulation.plant, 0, state, simulation.actions[a], state, room) == 0.0
-        total += 0.9**step * room[-1]
+        chance, reward, _ = predict(simulation.plant, 0, state, simulation.actions[a], state, room)
+        assert chance == 0.0
+        total += 0.9**step * reward
         if step + 1 in (1, 2, 4, 8):
             option = 4 * a + (step + 1).bit_length() - 1
             assert options.reward[i, option] == pytest.approx(total)

@@ -38,10 +38,10 @@ def played(simulation: Simulation, tree: ControllerTree, start: int) -> tuple[fl
         if before is not None and not listed:
             total -= going * simulation.price * np.abs(action[:numbers] - before).sum()
         before = action[:numbers].copy()
-        chance = predict(
+        chance, reward, _ = predict(
             simulation.plant, simulation.plant.roots[simulation.member[start]], z, action, z, room
         )
-        total += going * room[-1]
+        total += going * reward
         going *= 1.0 - chance
         if going < 1e-3:
             return total, taken, leaves
@@ -110,7 +110,7 @@ def test_states_step_together_as_one_by_one(space: Space) -> None:
     after = z.copy()
     move(simulation.plant, root, after, actions, chance)
     for i in range(30):
-        assert predict(simulation.plant, root[i], z[i], actions[i], z[i], room) == chance[i]
+        assert predict(simulation.plant, root[i], z[i], actions[i], z[i], room)[0] == chance[i]
         assert np.array_equal(z[i], after[i])
 
 
@@ -178,7 +178,7 @@ def test_a_workshop_gives_ever_smaller_controllers_and_keeps_hard_starts() -> No
     wide = grow_laws(z, np.sign(z[:, :1] * z[:, 1:]), np.ones(800), 20, 10, 0.1, 2)
     assert count_leaves(wide) == 20
     local_search = LocalSearch(simulation, 0.001, rng)
-    sizes = [count_leaves(tree) for tree in local_search.descend(wide)]
+    sizes = [count_leaves(tree) for tree in local_search.descend(wide, last=2)]
     assert sizes == list(SIZES)
     assert count_leaves(wide) == 20
     returns = np.zeros(300)

@@ -84,7 +84,7 @@ def test_dead_time_is_a_sample_more_or_less(oven: spaql.PlanTree) -> None:
     """A step of the action moves the plant a sample later or earlier."""
     inner = oven._learner
     tracked = fit_tracked(inner.memory, inner.code, inner.problem, inner.experience.prediction())
-    plant = tracked.plant._replace(error=np.zeros_like(tracked.plant.error))
+    plant = tracked._replace(error=np.zeros_like(tracked.error))
     policy = Controller.of_laws(
         [LastAction("before", "heat")],
         {},

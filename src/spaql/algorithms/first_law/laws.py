@@ -17,6 +17,7 @@ from spaql.algorithms.replay.memory import Memory
 from spaql.controllers import Controller, Laws
 from spaql.kernels.affine_model import LEVELS, RANGE, SCORES
 from spaql.problems import Problem
+from spaql.values import rounded
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -204,7 +205,7 @@ def _tree(model: AffineModel, cuts: list[Cut], laws: list[Floats], problem: Prob
         left=left,
         right=np.where(left >= 0, left + 1, -1),
         leaf=leaf,
-        laws=Laws(_rounded(gains), _rounded(offsets)),
+        laws=Laws(rounded(gains, _DIGITS), rounded(offsets, _DIGITS)),
         observation_space=problem.states.space,
         action_space=space,
         observations=problem.states.names,
@@ -223,12 +224,12 @@ def _nodes(cuts: list[Cut], model: AffineModel) -> tuple[NDArray[Any], Floats, N
         feature[node] = j
         leaf[node] = -1
         left[node] = len(feature)
-        threshold[node] = float(f"{model.centre[j] + at * model.scale[j]:.{_DIGITS}g}")
+        threshold[node] = model.centre[j] + at * model.scale[j]
         feature += [-1, -1]
         threshold += [0.0, 0.0]
         left += [-1, -1]
         leaf += [row, count]
-    return np.array(feature), np.array(threshold), np.array(left), np.array(leaf)
+    return np.array(feature), rounded(np.array(threshold), _DIGITS), np.array(left), np.array(leaf)
 
 
 def _scores_of_levels(gains: Floats, offsets: Floats, levels: int) -> tuple[Floats, Floats]:
@@ -239,7 +240,3 @@ def _scores_of_levels(gains: Floats, offsets: Floats, levels: int) -> tuple[Floa
     half = (levels - 1) / 2
     k = np.arange(float(levels))
     return half * k[:, np.newaxis] * gains, k * half * (offsets + 1.0) - k * k / 2
-
-
-def _rounded(values: Floats) -> Floats:
-    return np.array([float(f"{x:.{_DIGITS}g}") for x in values.ravel().tolist()]).reshape(values.shape)

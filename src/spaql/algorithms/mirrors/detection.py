@@ -80,7 +80,6 @@ class Evidence:
     """Error of the predictions of mirrored samples, relative to held-out ones; the worst over outputs."""
     difference: float
     """Difference between the mirrored law and the law, relative to that between laws of two halves."""
-    covered: int
     ends: bool
     """Whether mirrored ends are predicted as ends, and mirrored samples that go on are not."""
 
@@ -176,14 +175,14 @@ def _action_mirrors(code: ActionCode) -> Iterator[tuple[tuple[int, ...], tuple[i
             yield same, signs
         return
     listed = tuple(range(int(code.space.n)))
-    found = [listed[::-1], listed]
+    orders = [listed[::-1], listed]
     if len(listed) <= _LISTED:
         for count in range(1, len(listed) // 2 + 1):
             for pairs in combinations(combinations(listed, 2), count):
                 swap = {a: b for pair in pairs for a, b in (pair, pair[::-1])}
                 if len(swap) == 2 * count:
-                    found.append(tuple(swap.get(i, i) for i in listed))
-    for order in dict.fromkeys(found):
+                    orders.append(tuple(swap.get(i, i) for i in listed))
+    for order in dict.fromkeys(orders):
         yield order, ()
 
 
@@ -231,13 +230,13 @@ class _Halves:
         feature, threshold, left, law, low, high = fitted
         cells = find_all(feature, threshold, left, 0, np.ascontiguousarray(z))
         x = np.concatenate([z, inputs], axis=1)
-        found = law[cells, 0]
+        predicted = law[cells, 0]
         for j in range(x.shape[1]):
-            found = found + law[cells, 1 + j] * x[:, [j]]
-        found = found * self._spread
-        found[:, : self._dims] += z
+            predicted = predicted + law[cells, 1 + j] * x[:, [j]]
+        predicted = predicted * self._spread
+        predicted[:, : self._dims] += z
         inside = (x >= low[cells] - 1e-9) & (x <= high[cells] + 1e-9)
-        return found, np.asarray(inside.all(axis=1))
+        return predicted, np.asarray(inside.all(axis=1))
 
     def _truth(self, half: int, after: Floats) -> Floats:
         held = self._held[half]
@@ -265,8 +264,8 @@ class _Halves:
         """Return the evidence for a mirror."""
         error, difference, covered = self._compare(mirror, _MOST // 2)
         if covered < max(_FEWEST_COVERED, _COVERED * sum(map(len, self._held))):
-            return Evidence(mirror, np.inf, np.inf, covered, ends=False)
-        return Evidence(mirror, error, difference, covered, self._ends_agree(mirror))
+            return Evidence(mirror, np.inf, np.inf, ends=False)
+        return Evidence(mirror, error, difference, self._ends_agree(mirror))
 
     def _compare(self, mirror: Mirror, most: int) -> tuple[float, float, int]:
         """Return the ratios of errors and of differences, the worst over outputs, and the samples covered."""
@@ -277,22 +276,23 @@ class _Halves:
             chosen = _some(np.arange(len(held)), most)
             rows = held[chosen]
             z = self._scale.z(mirror.states(memory.states[rows]))
-            found, inside = self._predict(
+            predicted, inside = self._predict(
                 self._cells[k], z, self._code.inputs(mirror.actions(memory.actions[rows]), squares=True)
             )
             after = self._scale.z(mirror.states(memory.nexts[rows]))
-            errors.append((found - np.concatenate([after, memory.rewards[rows, np.newaxis]], axis=1))[inside])
+            truth = np.concatenate([after, memory.rewards[rows, np.newaxis]], axis=1)
+            errors.append((predicted - truth)[inside])
             other = self._other[k][chosen]
             law = np.concatenate(
                 [self._mirrored(mirror, other[:, : self._dims]), other[:, self._dims :]], axis=1
             )
-            differences.append((found - law)[inside])
+            differences.append((predicted - law)[inside])
         covered = sum(map(len, errors))
         if not covered:
             return np.inf, np.inf, 0
         ratios = [
-            float((self._sizes(found) / np.maximum(own, _NEGLIGIBLE)).max(initial=0.0))
-            for found, own in zip((errors, differences), self._own, strict=True)
+            float((self._sizes(errors_by_half) / np.maximum(own, _NEGLIGIBLE)).max(initial=0.0))
+            for errors_by_half, own in zip((errors, differences), self._own, strict=True)
         ]
         return ratios[0], ratios[1], covered
 
@@ -314,8 +314,8 @@ class _Halves:
         for k, held in enumerate(self._held):
             rows = np.concatenate([self._fitted[k], len(memory) + self._fitted[k]])
             cells = _cells(x, y / self._spread, rows, self._dims)
-            found, _ = self._predict(cells, x[held, 1 : 1 + self._dims], x[held, 1 + self._dims :])
-            errors.append((found - self._truth(k, after)) / self._spread)
+            predicted, _ = self._predict(cells, x[held, 1 : 1 + self._dims], x[held, 1 + self._dims :])
+            errors.append((predicted - self._truth(k, after)) / self._spread)
         held = np.concatenate(self._held)
         sides = np.sign(memory.states[held][:, mirror.sides])
         sided = _sided(np.concatenate(errors), self._used, mirror, sides)
@@ -335,11 +335,11 @@ class _Halves:
         z = self._scale.z(mirror.states(memory.nexts))
         if len(weights):
             z = np.concatenate([z, weighted_sum(quadratic(z), weights)[:, np.newaxis]], axis=1)
-        found = chance[find_all(feature, threshold, left, 0, np.ascontiguousarray(z))]
-        ended = found[memory.ended]
+        predicted = chance[find_all(feature, threshold, left, 0, np.ascontiguousarray(z))]
+        ended = predicted[memory.ended]
         recognised = mean(ended)
         enough = recognised * len(ended) >= _FEWEST_ENDS and recognised >= _RECOGNISED
-        return enough and mean(found[~memory.ended]) <= _FALSE_ENDS
+        return enough and mean(predicted[~memory.ended]) <= _FALSE_ENDS
 
 
 def _sided(errors: Floats, used: NDArray[np.bool_], mirror: Mirror, sides: Floats) -> Floats:

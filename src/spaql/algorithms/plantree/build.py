@@ -13,7 +13,7 @@ from spaql.algorithms.plantree.distil import distil, label
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
 from spaql.algorithms.plantree.folding import Half, half_of
 from spaql.algorithms.plantree.planning import Plan
-from spaql.algorithms.plantree.polish import LocalSearch
+from spaql.algorithms.plantree.polish import SIZES, LocalSearch
 from spaql.algorithms.plantree.rule_trees import from_rules, to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.replay.encoding import ActionCode, Scale
@@ -77,7 +77,8 @@ def search(
 
     Episodes in learned plants last at most `steps`, by default as long as the longest of the memory.
     `edge` is the penalty on steps that leave the data (see `Simulation`). With a mirror, whose images the
-    memory must have, controllers are searched for one half of the states, and then unfolded.
+    memory must have, controllers are searched for one half of the states, and then unfolded: for the half
+    of which the first controllers are best.
     """
     z = plan.scale.z(memory.states)
     simulation = _simulation(memory, plan.scale, code, draw_samples(len(memory), settings.members, rng))
@@ -85,45 +86,22 @@ def search(
         steps=min(steps or simulation.steps, _LONG), edge=edge
     )
     labels = label(plan, simulation, code, z, rng)
-    if mirror is not None:
-        return _search_half(simulation, labels, plan, code, settings, problem, played, rng, mirror)
-    local_search = LocalSearch(simulation, settings.effort, rng)
-    first = max(distil(code, *labels, settings.leaves), key=lambda tree: mean(local_search.returns(tree)))
-    found = list(local_search.descend(first))
-    found += [
-        local_search.polished(from_rules(candidate.controller, plan.scale, code)) for candidate in played
-    ]
-    return [to_rules(tree, plan.scale, code, problem) for tree in found]
-
-
-def _search_half(
-    simulation: Simulation,
-    labels: tuple[Floats, Floats],
-    plan: Plan,
-    code: ActionCode,
-    settings: PlanTreeSettings,
-    problem: Problem,
-    played: list[Candidate],
-    rng: np.random.Generator,
-    mirror: Mirror,
-) -> list[Controller]:
-    """Return controllers found for one half of the states, unfolded.
-
-    Of all halves it is the one for which the first controllers are best.
-    """
-    found: list[tuple[float, Half, LocalSearch, ControllerTree]] = []
-    for side in mirror.sides:
-        half = Half(mirror, int(side))
-        local_search = LocalSearch(half.simulation(simulation), settings.effort, rng)
-        for tree in distil(code, *half.labels(*labels, code), settings.leaves // 2):
-            found.append((mean(local_search.returns(tree)), half, local_search, tree))
-    _, half, local_search, first = max(found, key=lambda result: result[0])
-    trees = list(local_search.descend(first, last=1))
-    for candidate in played:
-        trees.append(
-            local_search.polished(from_rules(half_of(candidate.controller, half.side), plan.scale, code))
+    halves = [None] if mirror is None else [Half(mirror, int(side)) for side in mirror.sides]
+    tried: list[tuple[float, Half | None, LocalSearch, ControllerTree]] = []
+    for half in halves:
+        samples = labels if half is None else half.labels(*labels, code)
+        local_search = LocalSearch(
+            simulation if half is None else half.simulation(simulation), settings.effort, rng
         )
-    return [half.unfold(to_rules(tree, plan.scale, code, problem), code) for tree in trees]
+        for tree in distil(code, *samples, settings.leaves // (1 if half is None else 2)):
+            tried.append((mean(local_search.returns(tree)), half, local_search, tree))
+    _, half, local_search, first = max(tried, key=lambda result: result[0])
+    trees = list(local_search.descend(first, last=SIZES[-1] if half is None else 1))
+    for candidate in played:
+        rules = candidate.controller if half is None else half_of(candidate.controller, half.side)
+        trees.append(local_search.polished(from_rules(rules, plan.scale, code)))
+    controllers = [to_rules(tree, plan.scale, code, problem) for tree in trees]
+    return controllers if half is None else [half.unfold(rules, code) for rules in controllers]
 
 
 def choose(

@@ -35,7 +35,7 @@ def coverage_of(memory: Memory, code: ActionCode, problem: Problem, rules: Contr
     starts = starts[np.unique(np.linspace(0, len(starts) - 1, _STARTS).astype(np.int64))]
     steps = list(plant.steps(in_pairs(rules), starts, problem.horizon))
     return Coverage(
-        np.concatenate([memory.states, memory.nexts[np.append(memory.begins[1:], len(memory)) - 1]]),
+        np.concatenate([memory.states, memory.nexts[memory.ends - 1]]),
         np.concatenate([step.states[step.going] for step in steps]),
         np.concatenate([step.clipped[step.going] for step in steps]),
     )

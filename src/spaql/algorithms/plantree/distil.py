@@ -15,12 +15,6 @@ from spaql.kernels.plantree.rollout import Simulation
 _LABELLED = 3000
 """Labelled states: of the memory, and of each round in the learned plants."""
 _ROUNDS = 3
-_LEAST_CHOICES = 2
-_LEAST_LAWS = 10
-"""Fewest samples of a leaf."""
-_RIDGE = 0.1
-_REPEATS = 2
-"""Regressions, after the first, that leave out saturated actions."""
 _DAGGER_LEAVES = 32
 """Leaves of the trees that are rolled out in the learned plants."""
 _DAGGER_LABELS = 1
@@ -51,10 +45,10 @@ def distil(code: ActionCode, z: Floats, q: Floats, leaves: int) -> list[Controll
 
 def _grow(code: ActionCode, z: Floats, q: Floats, leaves: int, way: int) -> ControllerTree:
     if code.listed:
-        return grow_choices(z, _votes(q, way), leaves, _LEAST_CHOICES)
+        return grow_choices(z, _votes(q, way), leaves)
     u = code.tried()[q.argmax(axis=1)]
     weight = np.sqrt(np.ptp(q, axis=1)) if way else np.ones(len(z))
-    return grow_laws(z, u, weight / (mean(weight) + 1e-12), leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
+    return grow_laws(z, u, weight / (mean(weight) + 1e-12), leaves)
 
 
 def _votes(q: Floats, way: int) -> Floats:

@@ -12,7 +12,6 @@ from spaql.algorithms.mirrors.detection import chosen_mirror
 from spaql.algorithms.plantree.build import Candidate, search
 from spaql.algorithms.plantree.folding import with_smallest_half
 from spaql.algorithms.plantree.known_ends import known_ends
-from spaql.algorithms.plantree.next_experiment import Place, places_to_visit
 from spaql.algorithms.plantree.planning import make_plan
 from spaql.algorithms.plantree.rule_trees import to_rules, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
@@ -47,8 +46,6 @@ _BELOW = 0.01
 """Share of the range of logged returns by which a prediction may be below their mean without doubt."""
 _NEAR = 0.05
 """Share of the spread of returns by which a candidate may be below the best, to be compared further."""
-_LOOKED_AT = 3
-"""Candidates besides the chosen one that decide what to log next."""
 _FOLDS = 5
 _STARTS = 200
 """Most starts of a measurement."""
@@ -59,9 +56,6 @@ _CLONES = (6, 16, 4)
 _LEAST_CHOICES = 20
 _LEAST_LAWS = 30
 """Fewest samples of a leaf of a clone."""
-_RIDGE = 0.1
-_REPEATS = 2
-"""Of the clone's laws (see `distil`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +77,13 @@ class LogFit:
     """Whether it is the clone of the logged behaviour."""
     verdict: str
     reasons: tuple[str, ...]
-    places: tuple[Place, ...]
-    """What to log next."""
 
 
-def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogFit:
+def fit_log(logged_problem: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogFit:
     """Search for a controller in plants fitted to a log, and judge what the data support."""
-    problem = given.problem
-    code = ActionCode(given.problem.actions.space)
-    memory = memory_of(given, code)
+    problem = logged_problem.problem
+    code = ActionCode(problem.actions.space)
+    memory = memory_of(logged_problem, code)
     memory.known_ends = known_ends(memory, problem)
     if len(memory.begins) < 2:
         raise SettingError(
@@ -106,23 +98,22 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     mirror = chosen_mirror(settings.mirror, memory, code, problem)
     fitted = memory if mirror is None else mirror.memory(memory)
     plan = make_plan(fitted, code, settings, np.zeros((2, len(fitted))), rng, final=True)
-    found = search(
+    controllers = search(
         fitted, plan, code, settings, problem, clones[:1], rng, steps=steps, edge=edge, mirror=mirror
     )
-    candidates = clones + [Candidate(rules) for rules in found]
+    candidates = clones + [Candidate(controller) for controller in controllers]
     logged = _logged_returns(memory, steps)
-    plant = TestPlant(memory, code, given.objective.rewards, given.objective.ends)
+    plant = TestPlant(memory, code, logged_problem.objective.rewards, logged_problem.objective.ends)
     starts = _some(memory.states[memory.begins], _STARTS)
     rolled = [plant.roll(candidate.controller, starts, steps) for candidate in candidates]
     near = _nearly_best(rolled, edge, logged)
-    held_out = _HeldOut(given, memory, code, seed)
+    held_out = _HeldOut(logged_problem, memory, code, seed)
     promises = {i: held_out.promise(candidates[i].controller) for i in near}
     chosen = _most_promising(candidates, promises, settings.tolerance)
     best = candidates[chosen]
     predicted, half = promises[chosen]
     played = rolled[chosen]
-    verdict, reasons = _verdict(given, memory, played, predicted, half, np.array(logged))
-    controllers = [best.controller, *(candidates[i].controller for i in _better(rolled, chosen))]
+    verdict, reasons = _verdict(logged_problem, memory, played, predicted, half, np.array(logged))
     return LogFit(
         rules=with_smallest_half(within_space(best.controller), mirror, code),
         memory=memory,
@@ -135,23 +126,22 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
         is_clone=best in clones,
         verdict=verdict,
         reasons=reasons,
-        places=places_to_visit(plant, held_out.plants, controllers, memory.states, starts, steps),
     )
 
 
-def memory_of(given: LoggedProblem, code: ActionCode) -> Memory:
+def memory_of(logged_problem: LoggedProblem, code: ActionCode) -> Memory:
     """Return the transitions of a log as a memory."""
     listed = int(code.space.n) if isinstance(code.space, Discrete) else 0
-    actions = given.actions if listed else (given.actions - code.middle) / code.half
+    actions = logged_problem.actions if listed else (logged_problem.actions - code.middle) / code.half
     arrays = {
-        "states": given.states,
+        "states": logged_problem.states,
         "actions": actions,
-        "rewards": given.rewards,
-        "nexts": given.nexts,
-        "ended": given.ended,
-        "begins": given.begins,
+        "rewards": logged_problem.rewards,
+        "nexts": logged_problem.nexts,
+        "ended": logged_problem.ended,
+        "begins": logged_problem.begins,
     }
-    return Memory.from_arrays(arrays, given.states.shape[1], code.numbers, listed)
+    return Memory.from_arrays(arrays, logged_problem.states.shape[1], code.numbers, listed)
 
 
 def clone_of(memory: Memory, code: ActionCode, problem: Problem, leaves: int) -> Controller:
@@ -163,7 +153,7 @@ def clone_of(memory: Memory, code: ActionCode, problem: Problem, leaves: int) ->
         tree = grow_choices(z, votes, leaves, _LEAST_CHOICES)
     else:
         u = np.ascontiguousarray(memory.actions)
-        tree = grow_laws(z, u, np.ones(len(z)), leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
+        tree = grow_laws(z, u, np.ones(len(z)), leaves, _LEAST_LAWS)
     return to_rules(tree, scale, code, problem)
 
 
@@ -194,13 +184,6 @@ def _most_promising(
     )
 
 
-def _better(played: list[ModelEpisodes], chosen: int) -> list[int]:
-    """Return a few candidates with higher returns if nothing is charged for leaving the data, best first."""
-    returns = [mean(episodes.returns) for episodes in played]
-    better = [i for i, value in enumerate(returns) if value > returns[chosen]]
-    return sorted(better, key=lambda i: -returns[i])[:_LOOKED_AT]
-
-
 def _edge_price(memory: Memory) -> float:
     """Return the penalty on a step that leaves the data: the largest reward of a step, or their range."""
     usual = memory.rewards[~memory.ended] if not memory.ended.all() else memory.rewards
@@ -210,8 +193,8 @@ def _edge_price(memory: Memory) -> float:
 class _HeldOut:
     """Plants that were fitted without a part of the episodes, and that part, for each of several parts."""
 
-    def __init__(self, given: LoggedProblem, memory: Memory, code: ActionCode, seed: int) -> None:
-        self._steps = given.problem.horizon
+    def __init__(self, logged_problem: LoggedProblem, memory: Memory, code: ActionCode, seed: int) -> None:
+        self._steps = logged_problem.problem.horizon
         self._seed = seed
         self._parts: list[tuple[TestPlant, Floats, tuple[Ints, Floats]]] = []
         episodes = np.arange(len(memory.begins))
@@ -222,15 +205,10 @@ class _HeldOut:
             held = memory.only(out)
             if rest.ended.all():
                 raise SettingError("Nearly every step of the log ends an episode: no motion can be learned.")
-            plant = TestPlant(rest, code, given.objective.rewards, given.objective.ends)
+            plant = TestPlant(rest, code, logged_problem.objective.rewards, logged_problem.objective.ends)
             starts = _some(held.states[held.begins], _STARTS)
             starts = np.resize(starts, (max(len(starts), _FEWEST_STARTS), starts.shape[1]))
             self._parts.append((plant, starts, plant.errors(held)))
-
-    @property
-    def plants(self) -> list[TestPlant]:
-        """The plants."""
-        return [plant for plant, *_ in self._parts]
 
     def promise(self, rules: Controller) -> tuple[float, float]:
         """Return the predicted mean return of a controller, and half the width of its interval.
@@ -254,7 +232,7 @@ class _HeldOut:
 
 
 def _verdict(
-    given: LoggedProblem,
+    logged_problem: LoggedProblem,
     memory: Memory,
     played: ModelEpisodes,
     predicted: float,
@@ -267,8 +245,8 @@ def _verdict(
     clipped = played.clipped
     unseen = played.unseen
     at_the_edge = f"{clipped:.1%} of its steps in the learned plant are cut at the edge of the data"
-    varied = given.objective.sees_states and float(np.ptp(memory.rewards)) > 0.0
-    if not varied and given.objective.end is None:
+    varied = logged_problem.objective.sees_states and float(np.ptp(memory.rewards)) > 0.0
+    if not varied and logged_problem.objective.end is None:
         refused.append("no reward in the log depends on the state, and no episode ends")
     elif not varied and not memory.ended.any():
         doubts.append(
@@ -300,8 +278,7 @@ def _verdict(
 
 def _logged_returns(memory: Memory, horizon: int) -> tuple[float, ...]:
     """Return the returns of whole episodes; of all episodes if none is whole."""
-    ends = np.append(memory.begins[1:], len(memory))
-    pairs = list(zip(memory.begins.tolist(), ends.tolist(), strict=True))
+    pairs = list(zip(memory.begins.tolist(), memory.ends.tolist(), strict=True))
     whole = [(a, b) for a, b in pairs if b - a == horizon or memory.ended[b - 1]]
     return tuple(math.fsum(memory.rewards[a:b].tolist()) for a, b in whole or pairs)
 

@@ -57,28 +57,28 @@ class Lags:
 
     def features(self, observations: Sequence[str], actions: Sequence[str]) -> list[Feature]:
         """Return what a state has besides an observation as features, for numbers of these names."""
-        found: list[Feature] = []
+        features: list[Feature] = []
         for name, count in zip(observations, self.differences, strict=True):
             if count:
-                found.append(Difference(f"change of {name}", name))
+                features.append(Difference(f"change of {name}", name))
             if count > 1:
-                found.append(Difference(f"second change of {name}", f"change of {name}"))
+                features.append(Difference(f"second change of {name}", f"change of {name}"))
         for k in range(self.actions):
-            found += [LastAction(f"{name} {ago(k + 1)}", name, samples=k + 1) for name in actions]
-        return found
+            features += [LastAction(f"{name} {ago(k + 1)}", name, samples=k + 1) for name in actions]
+        return features
 
     def sources(self, numbers: int) -> NDArray[np.int64]:
         """Return, for each number of a state, of which number it is the difference, or the value before.
 
         For the last action these are -1 and below; for an observation, its own place.
         """
-        found = list(range(len(self.differences)))
+        sources = list(range(len(self.differences)))
         for j, lags in enumerate(self.differences):
             for k in range(lags):
-                found.append(len(found) - 1 if k else j)
+                sources.append(len(sources) - 1 if k else j)
         for k in range(self.actions):
-            found += [len(found) + i - numbers if k else -1 - i for i in range(numbers)]
-        return np.array(found, np.int64)
+            sources += [len(sources) + i - numbers if k else -1 - i for i in range(numbers)]
+        return np.array(sources, np.int64)
 
     def extend(self, memory: Memory, code: ActionCode) -> Memory:
         """Return a memory whose states have these lags, with actions in the units of the environment.
@@ -94,16 +94,11 @@ class Lags:
         states[:, :dims] = memory.states
         nexts[:, :dims] = memory.nexts
         begins = memory.begins
+        firsts = [self.first(observation, code) for observation in memory.states[begins]]
         for j in range(dims, len(sources)):
-            source = int(sources[j])
-            if j < dims + sum(self.differences):
-                nexts[:, j] = nexts[:, source] - states[:, source]
-                first = np.zeros(len(begins))
-            else:
-                nexts[:, j] = actions[:, -1 - source] if source < 0 else states[:, source]
-                first = code.resting[-1 - source] if source < 0 else states[begins, source]
+            nexts[:, j] = self._lag(j, int(sources[j]), states, actions, nexts)
             states[1:, j] = nexts[:-1, j]
-            states[begins, j] = first
+            states[begins, j] = [first[j] for first in firsts]
         return memory.with_states(states, nexts)
 
     def first(self, observation: Floats, code: ActionCode) -> Floats:
@@ -114,14 +109,16 @@ class Lags:
         """Return the state after an action, in the units of the environment, by the next observation."""
         sources = self.sources(len(action))
         dims = len(self.differences)
-        found = np.concatenate([observation, np.empty(len(state) - dims)])
+        after = np.concatenate([observation, np.empty(len(state) - dims)])
         for j in range(dims, len(state)):
-            source = int(sources[j])
-            if j < dims + sum(self.differences):
-                found[j] = found[source] - state[source]
-            else:
-                found[j] = action[-1 - source] if source < 0 else state[source]
-        return found
+            after[j] = self._lag(j, int(sources[j]), state, action, after)
+        return after
+
+    def _lag(self, j: int, source: int, state: Floats, action: Floats, after: Floats) -> Any:
+        """Return number j of the next state or, by rows, of states, which is computed from a source."""
+        if j < len(self.differences) + sum(self.differences):
+            return after[..., source] - state[..., source]
+        return action[..., -1 - source] if source < 0 else state[..., source]
 
     def larger(self) -> Iterator[Lags]:
         """Yield lags with a difference more of one number or of all, or with more actions."""
@@ -146,15 +143,15 @@ def with_lags(problem: Problem, lags: Lags) -> Problem:
     """Return a problem whose observations have lags, for actions with a range."""
     if not lags.count:
         return problem
-    seen = problem.states.space
-    done = problem.actions.space
-    assert isinstance(seen, Box)
-    assert isinstance(done, Box)
+    observed = problem.states.space
+    acted = problem.actions.space
+    assert isinstance(observed, Box)
+    assert isinstance(acted, Box)
     free = np.full(sum(lags.differences), np.inf)
     features = lags.features(*names_of(problem))
     low, high = (
         np.concatenate([end, sign * free, *[np.ravel(last)] * lags.actions]).astype(np.float64)
-        for end, sign, last in ((seen.low, -1.0, done.low), (seen.high, 1.0, done.high))
+        for end, sign, last in ((observed.low, -1.0, acted.low), (observed.high, 1.0, acted.high))
     )
     names = feature_names(
         [*map(Observed, names_of(problem)[0]), *features], observations_of(problem), actions_of(problem)
@@ -167,12 +164,12 @@ def with_lags(problem: Problem, lags: Lags) -> Problem:
 
 def lagged_controller(rules: Controller, problem: Problem, lags: Lags) -> Controller:
     """Return the rules of a problem with lags as a controller with memory for the problem without."""
-    seen, done = names_of(problem)
+    observations, actions = names_of(problem)
     return replace(
         rules,
         observation_space=problem.states.space,
         observations=problem.states.names,
-        features=(*map(Observed, seen), *lags.features(seen, done)),
+        features=(*map(Observed, observations), *lags.features(observations, actions)),
         sample_time=problem.sample_time or 1.0,
     )
 
@@ -184,13 +181,13 @@ def names_of(problem: Problem) -> tuple[list[str], list[str]]:
 
 def lags_from(data: Mapping[str, Any], dims: int) -> Lags:
     """Return the lags of a file."""
-    found = tuple(
+    differences = tuple(
         number({"difference": count}, "difference", 0, MOST_DIFFERENCES, whole=True)
         for count in data["differences"]
     )
-    if len(found) != dims:
+    if len(differences) != dims:
         raise ArchiveError("The file has differences of other numbers than those of an observation.")
-    return Lags(found, number(data, "actions", 0, MOST_ACTIONS, whole=True))
+    return Lags(differences, number(data, "actions", 0, MOST_ACTIONS, whole=True))
 
 
 @dataclass(frozen=True)
@@ -206,7 +203,7 @@ class Prediction:
 
 def predicted(memory: Memory, code: ActionCode, lags: Lags) -> Prediction:
     """Return how well a plant with lags predicts the observations of held-out episodes."""
-    lengths = np.diff(np.append(memory.begins, len(memory)))
+    lengths = memory.ends - memory.begins
     if len(lengths) < _HELD_OUT:
         return Prediction(lags, 0.0, LEAST)
     out = np.repeat(np.arange(len(lengths)) % _HELD_OUT == _HELD_OUT - 1, lengths)
@@ -218,17 +215,17 @@ def predicted(memory: Memory, code: ActionCode, lags: Lags) -> Prediction:
     y = changes[:, moves] / moments(changes[:, moves])[1]
     kept = ~out & ~memory.ended
     test = out & ~memory.ended
-    found = []
+    predictions = []
     for least in _CELLS:
         feature, threshold, left, law = grow_motion(x[kept], y[kept], z.shape[1], least, EXACT, RIDGE)
         leaf = find_all(feature, threshold, left, 0, np.ascontiguousarray(z[test]))
         errors = y[test] - (x[test][:, :, np.newaxis] * law[leaf]).sum(axis=1)
-        found.append(Prediction(lags, mean((errors * errors).ravel()), least))
+        predictions.append(Prediction(lags, mean((errors * errors).ravel()), least))
         if len(feature) == 1:
             break
-    least_error = min(prediction.error for prediction in found)
+    least_error = min(prediction.error for prediction in predictions)
     return max(
-        (prediction for prediction in found if prediction.error <= _NEAR * least_error),
+        (prediction for prediction in predictions if prediction.error <= _NEAR * least_error),
         key=lambda prediction: prediction.least,
     )
 
@@ -241,15 +238,17 @@ def chosen_lags(memory: Memory, code: ActionCode) -> Prediction:
     """
     best = predicted(memory, code, Lags((0,) * memory.states.shape[1]))
     while best.error > _SMALL:
-        found = [predicted(memory, code, lags) for lags in best.lags.larger()]
-        least = min((prediction.error for prediction in found), default=np.inf)
+        predictions = [predicted(memory, code, lags) for lags in best.lags.larger()]
+        least = min((prediction.error for prediction in predictions), default=np.inf)
         if least > _SHARE * best.error:
             break
-        enough = [prediction for prediction in found if prediction.error <= max(_SMALL, _NEAR * least)]
+        enough = [prediction for prediction in predictions if prediction.error <= max(_SMALL, _NEAR * least)]
         best = min(enough, key=lambda prediction: (prediction.lags.count, prediction.error))
     while True:
-        found = [predicted(memory, code, lags) for lags in best.lags.smaller()]
-        enough = [prediction for prediction in found if prediction.error <= max(_SMALL, _NEAR * best.error)]
+        predictions = [predicted(memory, code, lags) for lags in best.lags.smaller()]
+        enough = [
+            prediction for prediction in predictions if prediction.error <= max(_SMALL, _NEAR * best.error)
+        ]
         if not enough:
             return best
         best = min(enough, key=lambda prediction: prediction.error)

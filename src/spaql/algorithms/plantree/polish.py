@@ -36,9 +36,9 @@ class LocalSearch:
 
     def returns(self, tree: ControllerTree) -> Floats:
         """Return the return of a controller from every start."""
-        found = play_all(self.simulation, tree)
-        self._best = np.maximum(self._best, found)
-        return found
+        returns = play_all(self.simulation, tree)
+        self._best = np.maximum(self._best, returns)
+        return returns
 
     def polished(self, tree: ControllerTree, work: float = _WORK) -> ControllerTree:
         """Return a polished copy of a controller; hard starts are resampled halfway."""
@@ -48,7 +48,7 @@ class LocalSearch:
             polish(self._some(self.returns(tree)), tree, steps // 2, self._rng)
         return tree
 
-    def descend(self, tree: ControllerTree, last: int = SIZES[-1]) -> Iterator[ControllerTree]:
+    def descend(self, tree: ControllerTree, last: int) -> Iterator[ControllerTree]:
         """Yield polished controllers, each smaller than the one before, down to a last size."""
         leaves = count_leaves(tree)
         first = True
@@ -65,24 +65,24 @@ class LocalSearch:
 
     def _pruned(self, tree: ControllerTree, size: int) -> ControllerTree:
         """Return the controller pruned to a size; for a small size the better of two prunings."""
-        found: list[tuple[float, ControllerTree]] = []
+        pruned: list[tuple[float, ControllerTree]] = []
         for skip in range(2 if size <= _SMALL else 1):
-            one = tidy(tree)
+            smaller = tidy(tree)
             leaves = count_leaves(tree)
             simulation = self._any()
             begun = leaves
             while leaves > size:
                 some = max(1, (leaves - size + 1) // 2) if leaves - size > 2 else 1
-                removed = prune(simulation, one, some, skip if leaves == begun else 0)
+                removed = prune(simulation, smaller, some, skip if leaves == begun else 0)
                 if removed == 0:
                     break
                 leaves -= removed
-            if leaves > size and found:
+            if leaves > size and pruned:
                 continue
             if size <= _SMALL:
-                one = self.polished(one, _WORK / 4)
-            found.append((mean(self.returns(one)), one))
-        return max(found, key=lambda pair: pair[0])[1]
+                smaller = self.polished(smaller, _WORK / 4)
+            pruned.append((mean(self.returns(smaller)), smaller))
+        return max(pruned, key=lambda pair: pair[0])[1]
 
     def _some(self, returns: Floats) -> Simulation:
         """Return a sample of the starts: half of them furthest below their best return, the others random."""

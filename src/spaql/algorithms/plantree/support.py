@@ -52,11 +52,7 @@ class ModelStep(NamedTuple):
     going: NDArray[np.bool_]
     """Whether the episode had not ended before."""
     states: Floats
-    actions: Floats
-    inputs: Floats
-    """The actions as the plant's laws take them."""
     rewards: Floats
-    cell: Ints
     clipped: NDArray[np.bool_]
     unseen: NDArray[np.bool_]
     untried: NDArray[np.bool_]
@@ -77,7 +73,6 @@ class TestPlant:
         self._plant: Plant = fit_plant(memory, self.scale, code, rows, squares=True, margin=CAUTIOUS)
         self._inputs = code.inputs(code.tried(), squares=True)
         z = self.scale.z(memory.states)
-        self._rows = np.bincount(self._find(z), minlength=len(self._plant.feature))
         self._tried = TriedActions(z, code.inputs(memory.actions, squares=False), code.listed)
 
     def _find(self, z: Floats) -> Ints:
@@ -108,15 +103,6 @@ class TestPlant:
         cell = self._find(z)
         after, _ = self._predict(z, self.code.inputs(memory.actions, squares=True), cell)
         return cell, self.scale.z(memory.nexts) - after
-
-    def predict(self, states: Floats, inputs: Floats) -> Floats:
-        """Return the next states after raw states and encoded actions (see `ActionCode.inputs`)."""
-        z = self.scale.z(states)
-        return np.asarray(self._predict(z, inputs, self._find(z))[0] * self.scale.deviation + self.scale.mean)
-
-    def rows(self, cell: Ints) -> Ints:
-        """Return how many logged rows each of these cells has."""
-        return np.asarray(self._rows[cell])
 
     def roll(
         self,
@@ -171,12 +157,11 @@ class TestPlant:
                 after = after + noise.draw(cell)
             raw, raw_after = (each * self.scale.deviation + self.scale.mean for each in (z, after))
             ended = self._ends(raw_after)
-            actions = self._raw_actions(inputs)
-            reward = self._reward(raw, actions, raw_after, ended)
+            reward = self._reward(raw, self._raw_actions(inputs), raw_after, ended)
             _check_finite(reward, raw, going)
             unseen = self._tried.unseen(z, inputs)
             untried = self._tried.untried(inputs)
-            yield ModelStep(going, raw, actions, inputs, reward, cell, cut > CLIPPED, unseen, untried)
+            yield ModelStep(going, raw, reward, cut > CLIPPED, unseen, untried)
             going = going & ~ended
             z = after
             if not going.any():

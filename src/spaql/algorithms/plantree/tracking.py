@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -38,18 +37,10 @@ _NOISE = 4096
 _RIDGE = 1e-6
 
 
-@dataclass(frozen=True)
-class Tracked:
-    """A learned plant with what was recorded, and the lags by which it predicts."""
-
-    plant: TrackedPlant
-    prediction: Prediction
-
-
 def without_setpoints(memory: Memory, problem: Problem) -> Memory:
     """Return a memory whose states have the numbers of an observation that are no set-points."""
-    seen, _ = _split(problem)
-    return memory.with_states(memory.states[:, seen], memory.nexts[:, seen])
+    places, _ = _split(problem)
+    return memory.with_states(memory.states[:, places], memory.nexts[:, places])
 
 
 def _split(problem: Problem) -> tuple[list[int], list[int]]:
@@ -58,23 +49,23 @@ def _split(problem: Problem) -> tuple[list[int], list[int]]:
     return [j for j in range(problem.states.dims) if j not in goals], goals
 
 
-def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: Prediction) -> Tracked:
+def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: Prediction) -> TrackedPlant:
     """Return the plant of a memory, with lags and cells by which it predicts held-out episodes."""
-    seen, goals = _split(problem)
+    places, goals = _split(problem)
     moving = without_setpoints(memory, problem)
     extended = prediction.lags.extend(moving, code)
     scale = Scale.of(extended)
     rows = [np.arange(len(extended))]
-    found = fit_plant(extended, scale, code, rows, squares=True, margin=CAUTIOUS, least=prediction.least)
-    raw = raw_plant(found, scale, code, as_printed(found), extended.states)
+    fitted = fit_plant(extended, scale, code, rows, squares=True, margin=CAUTIOUS, least=prediction.least)
+    raw = raw_plant(fitted, scale, code, as_printed(fitted), extended.states)
     u = code.raw_numbers(memory.actions)
     after = moving.nexts
-    n = len(seen)
+    n = len(places)
     wide = CAUTIOUS * np.ptp(after, axis=0)
     space = problem.states.space
     assert isinstance(space, Box)
-    ends = [np.asarray(end, np.float64).ravel()[seen] for end in (space.low, space.high)]
-    output = np.array([seen.index(y) for y, _ in problem.setpoint_places])
+    ends = [np.asarray(end, np.float64).ravel()[places] for end in (space.low, space.high)]
+    output = np.array([places.index(y) for y, _ in problem.setpoint_places])
     before = np.concatenate([code.resting[np.newaxis], u[:-1]])
     before[memory.begins] = code.resting
     errors = memory.nexts[:, goals] - after[:, output]
@@ -87,7 +78,7 @@ def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: 
         high=np.minimum(after.max(axis=0) + wide, ends[1]),
         reward=weights,
         place=np.array(
-            [seen.index(j) if j in seen else -1 - goals.index(j) for j in range(problem.states.dims)]
+            [places.index(j) if j in places else -1 - goals.index(j) for j in range(problem.states.dims)]
         ),
         output=output,
         begin=np.append(memory.begins, len(memory)),
@@ -109,7 +100,7 @@ def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: 
     x = np.concatenate([np.ones((len(u), 1)), extended.states, u, u * u], axis=1)
     for j in range(x.shape[1]):  # in this order, on every version of NumPy
         guess = guess + laws[:, :, j] * x[:, j : j + 1]
-    return Tracked(plant._replace(error=after - guess), prediction)
+    return plant._replace(error=after - guess)
 
 
 def _reward(terms: Floats, rewards: Floats) -> Floats:
@@ -126,15 +117,16 @@ def _reward(terms: Floats, rewards: Floats) -> Floats:
 class TrackedCandidates:
     """Candidates in a learned plant; a start is a recorded episode, and what a perturbation draws for it."""
 
-    def __init__(self, tracked: Tracked, problem: Problem, perturbation: Perturbation | None) -> None:
-        self._plant = tracked.plant
+    def __init__(self, plant: TrackedPlant, problem: Problem, perturbation: Perturbation | None) -> None:
+        self._plant = plant
         self._problem = problem
         self._perturbation = perturbation
-        self._delay = min(1, perturbation.delay) if perturbation and tracked.prediction.lags.actions else 0
+        has_actions = plant.lagged < len(plant.source)
+        self._delay = min(1, perturbation.delay) if perturbation and has_actions else 0
         if perturbation is not None:
-            std = _more_noise(tracked.plant, problem, perturbation)
+            std = _more_noise(plant, problem, perturbation)
             noise = np.random.default_rng(0).standard_normal((_NOISE, len(std))) * std
-            self._plant = tracked.plant._replace(noise=noise)
+            self._plant = plant._replace(noise=noise)
 
     def starts(self, rng: np.random.Generator, n: int) -> Floats:
         """Draw starts of episodes."""
@@ -172,25 +164,25 @@ def _more_noise(plant: TrackedPlant, problem: Problem, perturbation: Perturbatio
     """
     names = observation_names(problem.states.space, problem.states.names)
     declared = problem.dynamics.noise if problem.dynamics is not None else {}
-    found = np.zeros(len(plant.low))
+    added = np.zeros(len(plant.low))
     for name, std in perturbation.noise.items():
         at = plant.place[names.index(name)]
         if at >= 0:
-            found[at] = math.sqrt(max(0.0, std**2 - declared.get(name, 0.0) ** 2))
-    return found
+            added[at] = math.sqrt(max(0.0, std**2 - declared.get(name, 0.0) ** 2))
+    return added
 
 
 class TrackedRunner(EpisodeRunner):
     """Plays candidates in a learned plant; its interactions are steps in that."""
 
-    def __init__(self, tracked: Tracked, problem: Problem) -> None:
+    def __init__(self, plant: TrackedPlant, problem: Problem) -> None:
         super().__init__(problem, 0)
-        self._tracked = tracked
+        self._plant = plant
 
     def candidate_player(self, plant: Dynamics | Perturbation | None) -> CandidatePlayer:
         """Return the player of candidates in the plant as it is, or in a perturbed one."""
         assert not isinstance(plant, Dynamics)
         name = "" if plant is None else "perturbed"
         if name not in self._candidates:
-            self._candidates[name] = TrackedCandidates(self._tracked, self._problem, plant)
+            self._candidates[name] = TrackedCandidates(self._plant, self._problem, plant)
         return self._candidates[name]

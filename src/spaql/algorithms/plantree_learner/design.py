@@ -67,12 +67,12 @@ class Designs:
         experience = self._experience
         problem = experience.problem
         played = [design for design in self.players if design.returns]
-        tracked = fit_tracked(experience.memory, experience.code, problem, experience.prediction())
+        plant = fit_tracked(experience.memory, experience.code, problem, experience.prediction())
         rng = np.random.default_rng((seed, 0))
         steps = int(self._settings.effort * _MODEL_STEPS)
         design = Design(new_search(problem, nominal=self._settings.nominal))
         design.search.aim(None, steps)
-        runner = TrackedRunner(tracked, problem)
+        runner = TrackedRunner(plant, problem)
         while runner.interactions.total < steps:
             design.search.iterate(runner, rng, trained=True)
         for earlier in played:

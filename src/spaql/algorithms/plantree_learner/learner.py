@@ -19,6 +19,7 @@ from spaql.algorithms.plantree.rule_trees import idle_rules, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree_learner.state import PlanTreeState
 from spaql.algorithms.replay.memory import LARGEST, Memory
+from spaql.algorithms.treesearch import TreeSearchLearner
 from spaql.algorithms.treesearch.ladder.state import Ladder
 from spaql.controllers import Controller
 from spaql.controllers.policy import Rng
@@ -70,8 +71,8 @@ class PlanTreeLearner(PlanTreeState):
         assert last is not None
         if unit == "steps":
             self._budget_end = last
-        if self._successor is not None:
-            self._successor.aim(unit, last)
+        if self._search is not None:
+            self._aim(self._search, unit, last)
             return
         if unit == "steps" and self.settings.lags != "auto":
             last = min(last, max(OWN_STEPS, len(self.memory)))
@@ -79,6 +80,13 @@ class PlanTreeLearner(PlanTreeState):
             self._span = Span(unit, self._spent(unit), last)
             self._turn = 0
             self._rules = None
+
+    def _aim(self, search: TreeSearchLearner, unit: str, last: int) -> None:
+        """Let a search spend the rest of a budget."""
+        if unit == "steps":
+            search.aim(None, last - self._own_steps)
+        else:
+            search.aim(last - self.episodes, None)
 
     def _spent(self, unit: str) -> int:
         return len(self.memory) if unit == "steps" else self.episodes
@@ -91,17 +99,22 @@ class PlanTreeLearner(PlanTreeState):
     def iterate(self, runner: EpisodeRunner, rng: Rng, *, trained: bool) -> Evaluation:
         """Play an episode; of a large budget's rest, search."""
         unit, _, last = self._span
-        if self._successor is None and unit == "steps" and len(self.memory) >= last < self._budget_end:
+        if self._search is None and unit == "steps" and len(self.memory) >= last < self._budget_end:
             self._hand_over()
-        if self._successor is not None:
-            return self._successor.iterate(self.memory, runner, rng)
+        if self._search is not None:
+            evaluation = self._search.iterate(runner, rng, trained=True)
+            if self._search.explored is not None:  # the steps that a first law was made from
+                self.memory.append(self._search.explored)
+                self._search.explored = None
+            return evaluation
         return super().iterate(runner, rng, trained=trained)
 
     def _hand_over(self) -> None:
         """Let TreeSearch spend the rest of the budget."""
         unit, _, last = self._span
-        self._successor = self._new_successor(len(self.memory))
-        self._successor.aim(unit, self._budget_end if unit == "steps" else last)
+        self._own_steps = len(self.memory)
+        self._search = self._new_search()
+        self._aim(self._search, unit, self._budget_end if unit == "steps" else last)
 
     # -- an episode ----------------------------------------------------------------------------------------
 
@@ -142,8 +155,8 @@ class PlanTreeLearner(PlanTreeState):
     def assess(self, mean_return: float) -> None:
         """End the episode, and take the next phase if it is due."""
         super().assess(mean_return)
-        if self._successor is not None:
-            self._successor.search.assess(mean_return)
+        if self._search is not None:
+            self._search.assess(mean_return)
             return
         self.episodes += 1
         self._end_episode()
@@ -201,8 +214,8 @@ class PlanTreeLearner(PlanTreeState):
     @property
     def policy(self) -> Controller:
         """The controller that was made when the budget was spent; the idle one, before the first step."""
-        if self._successor is not None:
-            return self._successor.search.policy
+        if self._search is not None:
+            return self._search.policy
         if self._rules is not None:
             lags = self.experience.lags
             return lagged_controller(self._rules, self.problem, lags) if lags and lags.count else self._rules
@@ -215,27 +228,26 @@ class PlanTreeLearner(PlanTreeState):
 
     def conclude(self) -> None:
         """Search for the controller of the memory as it is now, unless that was done."""
-        if self._rules is None and self._successor is None:
+        if self._rules is None and self._search is None:
             self._rules = self.controllers.controller(self._build_seed, anew=True)
 
     @property
     def first_law(self) -> Controller | None:
         """That of TreeSearch, if it took over."""
-        return self._successor.search.first_law if self._successor is not None else None
+        return self._search.first_law if self._search is not None else None
 
     @property
     def ladder(self) -> Ladder | None:
         """The ladder on which the controller was chosen, if it is one with memory."""
-        if self._successor is not None:
-            search = self._successor.search
-            return search.ladder if search.given is None else None
+        if self._search is not None:
+            return self._search.ladder if self._search.given is None else None
         return self.designs[-1].ladder if self._is_design else None
 
     @property
     def robust(self) -> bool:
         """Whether it designs for perturbed plants: the learned one, or in a long training those declared."""
-        if self._successor is not None:
-            return self._successor.search.robust
+        if self._search is not None:
+            return self._search.robust
         return self.ladder is not None and self.ladder.design is not None
 
     @property
@@ -244,7 +256,7 @@ class PlanTreeLearner(PlanTreeState):
         observations, actions = names_of(self.problem)
         lags = self.experience.lags
         if lags is None:
-            if self._successor is not None or not self._is_design:
+            if self._search is not None or not self._is_design:
                 return None
             setpoints = without_units(self.problem.setpoints.values())
             observations = [name for name in observations if name not in setpoints]
@@ -299,7 +311,7 @@ class PlanTreeLearner(PlanTreeState):
         controller = self._rules
         if controller is None and self._play is not None:
             controller = self._play.player.controller
-        if self._successor is not None:
+        if self._search is not None:
             controller = self.policy
         columns: dict[str, float] = {"turn": self._turn, "leaves": controller.n_leaves if controller else 0}
         if self.settings.mirror != "off":

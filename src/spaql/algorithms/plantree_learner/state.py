@@ -21,11 +21,11 @@ from spaql.algorithms.plantree.play import TURNS, Span
 from spaql.algorithms.plantree.rule_trees import rules_from, rules_to
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree_learner.design import Design, Designs, new_search
-from spaql.algorithms.plantree_learner.hand_over import Successor
 from spaql.algorithms.replay.encoding import ActionCode
 from spaql.algorithms.replay.memory import Floats, Memory
 from spaql.algorithms.rule_learners import refuse_other_spaces
 from spaql.algorithms.saved import Arrays, part, prefixed
+from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
 from spaql.archive import number
 from spaql.controllers import Controller
 from spaql.errors import ArchiveError, SettingError
@@ -63,8 +63,10 @@ class PlanTreeState(Learner):
         """The seed of the plan, search and choice after the last episode."""
         self._rules: Controller | None = None
         """The controller that was made when the budget was spent."""
-        self._successor: Successor | None = None
+        self._search: TreeSearchLearner | None = None
         """Spends the rest of a large budget, or that of any budget if the plant looks affine."""
+        self._own_steps = 0
+        """The steps before those of this search."""
 
     @property
     def problem(self) -> Problem:
@@ -99,15 +101,20 @@ class PlanTreeState(Learner):
         """Whether the controller that was made is one with memory."""
         return self._rules is not None and self._rules.remembers
 
-    def _new_successor(self, own_steps: int) -> Successor:
-        return Successor(
-            self.problem,
-            None if self._is_design else self._rules,
-            self.designs[-1].ladder if self._is_design else None,
-            nominal=self.settings.nominal,
-            own_steps=own_steps,
-            own_episodes=self.episodes,
-        )
+    def _new_search(self) -> TreeSearchLearner:
+        """Return a TreeSearch that begins at the rules, at the best rung of a ladder, or at random trees."""
+        rules = None if self._is_design else self._rules
+        leaves = TreeSearchSettings.max_leaves
+        if rules is not None:
+            leaves = max(leaves, rules.n_leaves)
+        settings = TreeSearchSettings(max_leaves=leaves, nominal=self.settings.nominal)
+        search = TreeSearchLearner(self.problem, settings)
+        if rules is not None:
+            search.start_from(rules)
+        elif self._is_design:
+            assert search.ladder is not None
+            search.ladder.begin_at(self.designs[-1].ladder)
+        return search
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the memory, the inputs of the last plan, the controllers, and the search that goes on."""
@@ -139,9 +146,9 @@ class PlanTreeState(Learner):
             search, search_arrays = design.search.state()
             data["designs"].append({"search": search, "returns": design.returns})
             arrays |= prefixed(f"design.{i}", search_arrays)
-        if self._successor is not None:
-            data["own_steps"] = self._successor.own_steps
-            data["search"], search_arrays = self._successor.search.state()
+        if self._search is not None:
+            data["own_steps"] = self._own_steps
+            data["search"], search_arrays = self._search.state()
             arrays |= prefixed("search", search_arrays)
         return data, arrays
 
@@ -158,10 +165,11 @@ class PlanTreeState(Learner):
         self._span = _span_from(data["span"])
         self._restore_explorer(data, arrays)
         self._restore_controllers(data, arrays)
-        self._successor = None
+        self._search = None
         if "search" in data:
-            self._successor = self._new_successor(number(data, "own_steps", 0, len(self.memory), whole=True))
-            self._successor.search.restore(data["search"], part(arrays, "search"))
+            self._own_steps = number(data, "own_steps", 0, len(self.memory), whole=True)
+            self._search = self._new_search()
+            self._search.restore(data["search"], part(arrays, "search"))
 
     def _restore_experience(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         experience = self.experience

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +50,7 @@ class Memory:
     """
 
     def __init__(self, state_dims: int, action_dims: int) -> None:
-        self._room = self._count = 0
+        self._count = 0
         self._columns: dict[str, NDArray[Any]] = {
             "states": np.empty((0, state_dims)),
             "actions": np.empty((0, action_dims)),
@@ -73,38 +73,45 @@ class Memory:
 
     def add(self, state: Floats, action: Floats, reward: float, after: Floats, *, ended: bool) -> None:
         """Add a transition; `ended` means that the episode terminated, and was not truncated."""
-        self._reserve(1)
-        for name, value in zip(_COLUMNS, (state, action, reward, after, ended), strict=True):
-            self._columns[name][self._count] = value
-        self._count += 1
+        self._write((state, action, reward, after, ended), 1)
 
     def add_episode(self, observations: Floats, actions: Floats, rewards: Floats, *, ended: bool) -> None:
         """Add all transitions of an episode, whose observations are one more than its actions."""
         self.begin()
-        self._reserve(len(rewards))
         last = np.arange(len(rewards)) == len(rewards) - 1
-        values = observations[:-1], actions, rewards, observations[1:], last & ended
-        for name, value in zip(_COLUMNS, values, strict=True):
-            self._columns[name][self._count : self._count + len(rewards)] = value
-        self._count += len(rewards)
+        self._write((observations[:-1], actions, rewards, observations[1:], last & ended), len(rewards))
 
     def append(self, other: Memory) -> None:
         """Add all episodes of another memory."""
         self._begins += (len(self) + other.begins).tolist()
-        self._reserve(len(other))
-        for name in _COLUMNS:
-            self._columns[name][len(self) : len(self) + len(other)] = getattr(other, name)
-        self._count += len(other)
+        self._write(other._used.values(), len(other))
 
-    def _reserve(self, steps: int) -> None:
-        """Make room for more steps."""
-        if self._count + steps <= self._room:
-            return
-        self._room = max(_ROOM, 2 * self._room, self._count + steps)
-        for name, column in self._columns.items():
-            wider = np.empty((self._room, *column.shape[1:]), column.dtype)
-            wider[: self._count] = column[: self._count]
-            self._columns[name] = wider
+    def _write(self, values: Iterable[Any], steps: int) -> None:
+        """Add values of all columns, for which room is made if needed."""
+        last = self._count + steps
+        room = len(self._columns["rewards"])
+        if last > room:
+            room = max(_ROOM, 2 * room, last)
+            for name, column in self._used.items():
+                self._columns[name] = np.empty((room, *column.shape[1:]), column.dtype)
+                self._columns[name][: self._count] = column
+        for name, value in zip(_COLUMNS, values, strict=True):
+            self._columns[name][self._count : last] = value
+        self._count = last
+
+    @property
+    def _used(self) -> dict[str, NDArray[Any]]:
+        """The columns, without the room for further steps."""
+        return {name: self._columns[name][: self._count] for name in _COLUMNS}
+
+    def _like(self, columns: dict[str, NDArray[Any]], begins: list[int]) -> Memory:
+        """Return a memory of other steps with the same end condition."""
+        memory = Memory(0, 0)
+        memory._columns = columns
+        memory._begins = begins
+        memory._count = len(columns["rewards"])
+        memory.known_ends = self.known_ends
+        return memory
 
     @property
     def states(self) -> Floats:
@@ -137,9 +144,14 @@ class Memory:
         return np.array([i for i in self._begins if i < self._count], np.int64)
 
     @property
+    def ends(self) -> NDArray[np.int64]:
+        """The step after the last one of each episode."""
+        return np.append(self.begins[1:], self._count)
+
+    @property
     def longest(self) -> int:
         """Length of the longest episode."""
-        return int(np.diff(np.append(self.begins, self._count)).max())
+        return int((self.ends - self.begins).max())
 
     @property
     def goal_seen(self) -> bool:
@@ -182,7 +194,7 @@ class Memory:
     def best_to_go(self, discount: float) -> float:
         """Return the best discounted return from any step to the end of its episode."""
         best = -np.inf
-        for first, last in zip(self.begins, np.append(self.begins[1:], self._count), strict=True):
+        for first, last in zip(self.begins, self.ends, strict=True):
             to_go = 0.0
             for reward in self.rewards[first:last][::-1]:
                 to_go = reward + discount * to_go
@@ -191,51 +203,37 @@ class Memory:
 
     def until(self, count: int) -> Memory:
         """Return a memory of the first steps, which shares its arrays with this one."""
-        first = Memory(0, 0)
-        first._columns = self._columns
-        first._room = count
-        first._begins = self._begins
-        first._count = count
-        first.known_ends = self.known_ends
-        return first
+        return self._like({name: column[:count] for name, column in self._columns.items()}, self._begins)
 
     def unrewarded(self) -> Memory:
         """Return a memory of the same steps with rewards of 0."""
-        same = self.until(self._count)
-        same._columns = self._columns | {"rewards": np.zeros(self._count)}
-        return same
+        return self._like(self._used | {"rewards": np.zeros(self._count)}, self._begins)
 
     def with_states(self, states: Floats, nexts: Floats) -> Memory:
         """Return a memory of the same steps with other states."""
-        same = self.until(self._count)
-        same._columns = {name: column[: self._count] for name, column in self._columns.items()}
-        same._columns |= {"states": states, "nexts": nexts}
-        return same
+        return self._like(self._used | {"states": states, "nexts": nexts}, self._begins)
 
     def only(self, episodes: NDArray[np.bool_]) -> Memory:
         """Return a memory of the episodes for which the mask is true."""
-        lengths = np.diff(np.append(self.begins, self._count))
+        lengths = self.ends - self.begins
         rows = np.repeat(episodes, lengths)
-        found = {name: column[: self._count][rows] for name, column in self._columns.items()}
         first = np.cumsum(lengths * episodes) - lengths * episodes
-        some = Memory(0, 0)
-        some._columns = found
-        some._begins = first[episodes].tolist()
-        some._room = some._count = len(found["rewards"])
-        some.known_ends = self.known_ends
-        return some
+        return self._like(
+            {name: column[rows] for name, column in self._used.items()}, first[episodes].tolist()
+        )
 
     def doubled(self, states: Callable[[Floats], Floats], actions: Callable[[Floats], Floats]) -> Memory:
         """Return a memory of these episodes, and of the same once more with states and actions mapped."""
-        both = Memory(0, 0)
-        images = (states(self.states), actions(self.actions), self.rewards, states(self.nexts), self.ended)
-        both._columns = {
-            name: np.concatenate([self._columns[name][: self._count], image])
-            for name, image in zip(_COLUMNS, images, strict=True)
+        images = {
+            "states": states(self.states),
+            "actions": actions(self.actions),
+            "rewards": self.rewards,
+            "nexts": states(self.nexts),
+            "ended": self.ended,
         }
+        columns = {name: np.concatenate([column, images[name]]) for name, column in self._used.items()}
         begins = self.begins
-        both._begins = [*begins.tolist(), *(begins + self._count).tolist()]
-        both._room = both._count = 2 * self._count
+        both = self._like(columns, [*begins.tolist(), *(begins + self._count).tolist()])
         if (known := self.known_ends) is not None:
             both.known_ends = known._replace(
                 points=np.concatenate([known.points, states(known.points)]), ended=np.tile(known.ended, 2)
@@ -244,8 +242,8 @@ class Memory:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the content as arrays (see `from_arrays`)."""
-        found = {name: column[: self._count].copy() for name, column in self._columns.items()}
-        return found | {"begins": np.array(self._begins, np.int64)}
+        columns = {name: column.copy() for name, column in self._used.items()}
+        return columns | {"begins": np.array(self._begins, np.int64)}
 
     @classmethod
     def from_arrays(
@@ -271,7 +269,5 @@ class Memory:
         ordered = begins.dtype.kind == "i" and begins.ndim == 1 and np.all(np.diff(begins) > 0)
         if not ordered or np.any(begins[:1] != 0) or np.any(begins > count) or (count and not len(begins)):
             raise ArchiveError("The memory in the file has episodes that are not in order.")
-        memory._room = memory._count = count
-        memory._columns = {name: np.array(arrays[name], order="C") for name in _COLUMNS}
-        memory._begins = begins.tolist()
-        return memory
+        columns = {name: np.array(arrays[name], order="C") for name in _COLUMNS}
+        return memory._like(columns, begins.tolist())

@@ -15,22 +15,29 @@ from spaql.kernels.partition.equations import draw, greedy
 from spaql.kernels.partition.lookup import Flat, find_leaf, flatten
 from spaql.kernels.partition.lookup_batch import central_actions
 from spaql.kernels.partition.standardise import StateMap, are_finite, coordinates_to, standardise_to
-from spaql.kernels.partition.update import Journal, Rules, choose_from, learn_from, write_last
+from spaql.kernels.partition.update import Rules, choose_from, learn_from, write_last
 from spaql.kernels.plant import Addresses
+
+
+class Task(NamedTuple):
+    """A compiled plant, and the maps between its numbers and the standard ones."""
+
+    plant: Addresses
+    n_state: int
+    state_map: StateMap
+    thresholds: NDArray[np.float64]
+    """Those of `state_map` that are known (see `flatten`)."""
+    action_map: ActionMap
+    reward_low: float
+    reward_high: float
 
 
 @njit_no_inline
 def train(
-    plant: Addresses,
-    n_state: int,
+    task: Task,
     balls: Balls,
-    journal: Journal,
     time_variant: bool,
     rules: Rules,
-    state_map: StateMap,
-    action_map: ActionMap,
-    reward_low: float,
-    reward_high: float,
     rng: np.random.Generator,
     last: NDArray[np.float64],
 ) -> tuple[int, int, bool]:
@@ -40,7 +47,9 @@ def train(
     """
     dims = balls.action_sizes.shape[0]
     n_seen = last.shape[0] - 1
-    state = np.empty(n_state)
+    plant = task.plant
+    state_map = task.state_map
+    state = np.empty(task.n_state)
     outcome = np.empty(2)
     observation = np.empty(n_seen)
     here = np.empty(n_seen)
@@ -49,7 +58,6 @@ def train(
     sizes = np.empty(dims, np.int64)
     uniforms = np.empty(1 + dims)
     action = np.empty(dims)
-    journal[0, 0] = 0.0
     call(plant.start, rng, state)
     call(plant.look, state, observation)
     if not are_finite(observation):
@@ -65,12 +73,12 @@ def train(
             uniforms[j] = rng.random()
         ball, depth = choose_from(balls, found, count, rules, uniforms, action, sizes)
         for j in range(dims):
-            action[j] = raw_action(action_map, j, action[j])
+            action[j] = raw_action(task.action_map, j, action[j])
         call_with_three(plant.step, state, action, outcome)
         call(plant.look, state, observation)
         reward = outcome[0]
         terminated = outcome[1] != 0.0
-        learned = (reward - reward_low) / (reward_high - reward_low)
+        learned = (reward - task.reward_low) / (task.reward_high - task.reward_low)
         if not math.isfinite(learned) or not are_finite(observation):
             write_last(observation, reward, last)
             return taken, splits, False
@@ -81,7 +89,7 @@ def train(
         if root < rules.horizon:
             count = search(balls, root, fixed, found)
             highest = balls.q[found.ball[greedy(balls, found, count)]]
-        if learn_from(balls, journal, rules, ball, depth, sizes, here, learned, highest):
+        if learn_from(balls, rules, ball, depth, sizes, here, learned, highest):
             splits += 1
             if root < rules.horizon:  # the ball that was split may be one of the relevant ones
                 count = search(balls, root, fixed, found)
@@ -104,11 +112,10 @@ class Room(NamedTuple):
 
 @njit_in_place
 def rollouts(
-    plant: Addresses,
+    task: Task,
     flat: Flat,
     time_variant: bool,
     action_sizes: NDArray[np.int64],
-    action_map: ActionMap,
     horizon: int,
     drawn: bool,
     rng: np.random.Generator,
@@ -126,6 +133,7 @@ def rollouts(
     n = returns.shape[0]
     dims = action_sizes.shape[0]
     n_seen = last.shape[0] - 1
+    plant = task.plant
     states, observation, raw, outcome, middles, running = room
     bad = -1
     for k in range(n):
@@ -148,7 +156,7 @@ def rollouts(
                 if drawn and flat.size[leaf, j] > 1:
                     low = flat.low[leaf, j]
                     size = flat.size[leaf, j]
-                    raw[j] = raw_action(action_map, j, draw(action_sizes[j], low, size, rng.random()))
+                    raw[j] = raw_action(task.action_map, j, draw(action_sizes[j], low, size, rng.random()))
             call_with_three(plant.step, states[i], raw, outcome)
             reward = outcome[0]
             terminated = outcome[1] != 0.0
@@ -173,18 +181,11 @@ def rollouts(
 
 @njit_no_inline
 def iterate(
-    plant: Addresses,
-    n_state: int,
+    task: Task,
     balls: Balls,
-    journal: Journal,
     trees: int,
     time_variant: bool,
     rules: Rules,
-    state_map: StateMap,
-    known_thresholds: NDArray[np.float64],
-    action_map: ActionMap,
-    reward_low: float,
-    reward_high: float,
     trained: bool,
     drawn: bool,
     rng: np.random.Generator,
@@ -203,45 +204,19 @@ def iterate(
     sound = True
     bad = -1
     if trained:
-        steps, splits, sound = train(
-            plant,
-            n_state,
-            balls,
-            journal,
-            time_variant,
-            rules,
-            state_map,
-            action_map,
-            reward_low,
-            reward_high,
-            rng,
-            last,
-        )
+        steps, splits, sound = train(task, balls, time_variant, rules, rng, last)
     if sound:
-        flat = flatten(balls, trees, state_map, known_thresholds)
+        flat = flatten(balls, trees, task.state_map, task.thresholds)
         sizes = balls.action_sizes
-        horizon = rules.horizon
         room = Room(
-            np.empty((returns.shape[0], n_state)),
+            np.empty((returns.shape[0], task.n_state)),
             np.empty(last.shape[0] - 1),
             np.empty(sizes.shape[0]),
             np.empty(2),
-            central_actions(flat, sizes, action_map),
+            central_actions(flat, sizes, task.action_map),
             np.empty(returns.shape[0], np.int64),
         )
         bad = rollouts(
-            plant,
-            flat,
-            time_variant,
-            sizes,
-            action_map,
-            horizon,
-            drawn,
-            rng,
-            room,
-            returns,
-            lengths,
-            starts,
-            last,
+            task, flat, time_variant, sizes, rules.horizon, drawn, rng, room, returns, lengths, starts, last
         )
     return steps, splits, sound, bad

@@ -37,43 +37,6 @@ class Rules(NamedTuple):
     """What Q is divided by in Boltzmann sampling: max Q, or the largest absolute Q."""
 
 
-Journal = NDArray[np.float64]
-"""The undo log of an episode, one row per step (see `undo`): the ball, and before the step its Q and visits
-and the counts of all balls. The first number of row 0 is the number of rows. It is one array because a kernel
-pays for every array argument at every step."""
-
-
-def new_journal(steps: int) -> Journal:
-    """Return an empty journal for so many steps."""
-    return np.zeros((1 + steps, 5))
-
-
-@njit
-def log_ball(journal: Journal, balls: Balls, ball: int) -> None:
-    """Append a ball to the journal before it is changed."""
-    row = int(journal[0, 0]) + 1
-    if row < journal.shape[0]:
-        journal[row, 0] = ball
-        journal[row, 1] = balls.q[ball]
-        journal[row, 2] = balls.visits[ball]
-        journal[row, 3] = balls.counts[0]
-        journal[row, 4] = balls.counts[1]
-        journal[0, 0] = row
-
-
-@njit
-def undo(journal: Journal, balls: Balls) -> None:
-    """Undo the changes in the journal, the last first; a ball was not split when it was played."""
-    for row in range(int(journal[0, 0]), 0, -1):
-        ball = int(journal[row, 0])
-        balls.q[ball] = journal[row, 1]
-        balls.visits[ball] = int(journal[row, 2])
-        balls.first_child[ball] = -1
-        balls.counts[0] = int(journal[row, 3])
-        balls.counts[1] = int(journal[row, 4])
-    journal[0, 0] = 0.0
-
-
 @njit
 def write_last(observation: NDArray[np.float64], reward: float, last: NDArray[np.float64]) -> None:
     """Write the last observation and reward to `last`."""
@@ -110,7 +73,6 @@ def choose_from(
 @njit
 def learn_from(
     balls: Balls,
-    journal: Journal,
     rules: Rules,
     ball: int,
     depth: int,
@@ -124,7 +86,6 @@ def learn_from(
     V(x') = weight(x) min(H, highest), where `highest` is the highest Q of RELEVANT(x'), or 0 past the
     horizon (AQL).
     """
-    log_ball(journal, balls, ball)
     value = min(float(rules.horizon), highest)
     if not math.isinf(rules.reference_std):
         value *= reference_weight(state, rules.reference, rules.reference_std, rules.euclidean)
@@ -157,7 +118,6 @@ def choose(
 @njit
 def learn(
     balls_fields: Fields,
-    journal: Journal,
     next_root: int,
     rules_fields: Fields,
     state_fields: Fields,
@@ -185,4 +145,4 @@ def learn(
     if next_root >= 0:
         found, count = relevant(balls, next_root, coordinates(next_state))
         highest = balls.q[found.ball[greedy(balls, found, count)]]
-    return 1 if learn_from(balls, journal, rules, ball, depth, sizes, state, reward, highest) else 0
+    return 1 if learn_from(balls, rules, ball, depth, sizes, state, reward, highest) else 0

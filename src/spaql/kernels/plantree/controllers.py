@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.jit import njit_inlined, njit_no_inline
 from spaql.kernels.plantree.pwa_model import Floats, Ints, divide, find, solve
 from spaql.kernels.sorting import sorted_rows
 
@@ -28,30 +28,36 @@ class ControllerTree(NamedTuple):
     """Nodes × numbers of an action × [1, z]; for Discrete actions nodes × 1 × 1, the index."""
 
 
-@njit_no_inline
-def controls(tree: ControllerTree, z: Floats, actions: Floats) -> Floats:
-    """Return the plant's inputs at each state: u, and its squares if the plant takes them.
+@njit_inlined
+def decide(tree: ControllerTree, leaf: int, z: Floats, actions: Floats, inputs: Floats) -> None:
+    """Write the plant's inputs by the law of a leaf: u, and its squares if the plant takes them.
 
     `actions` are the inputs for each Discrete action; for a Box only their width matters.
     """
     numbers = tree.law.shape[1]
-    inputs = actions.shape[1]
-    taken = np.empty((z.shape[0], inputs))
+    if tree.law.shape[2] == 1:
+        choice = int(tree.law[leaf, 0, 0])
+        for k in range(inputs.shape[0]):
+            inputs[k] = actions[choice, k]
+    else:
+        for k in range(numbers):
+            u = tree.law[leaf, k, 0]
+            for j in range(z.shape[0]):
+                u += tree.law[leaf, k, 1 + j] * z[j]
+            u = min(max(u, -1.0), 1.0)
+            inputs[k] = u
+            if inputs.shape[0] > numbers:
+                inputs[numbers + k] = u * u
+
+
+@njit_no_inline
+def controls(tree: ControllerTree, z: Floats, actions: Floats) -> Floats:
+    """Return the plant's inputs at each state (see `decide`)."""
+    inputs = np.empty((z.shape[0], actions.shape[1]))
     for i in range(z.shape[0]):
         leaf = find(tree.feature, tree.threshold, tree.left, 0, z[i])
-        if tree.law.shape[2] == 1:
-            for k in range(inputs):
-                taken[i, k] = actions[int(tree.law[leaf, 0, 0]), k]
-        else:
-            for k in range(numbers):
-                u = tree.law[leaf, k, 0]
-                for j in range(z.shape[1]):
-                    u += tree.law[leaf, k, 1 + j] * z[i, j]
-                u = min(max(u, -1.0), 1.0)
-                taken[i, k] = u
-                if inputs > numbers:
-                    taken[i, numbers + k] = u * u
-    return taken
+        decide(tree, leaf, z[i], actions, inputs[i])
+    return inputs
 
 
 def reached(tree: ControllerTree) -> Ints:
@@ -117,8 +123,11 @@ class _Growth:
         )
 
 
-def grow_choices(z: Floats, votes: Floats, leaves: int, least: int) -> ControllerTree:
-    """Return a tree grown best first by reduction of the votes' variance; a leaf has the action with most."""
+def grow_choices(z: Floats, votes: Floats, leaves: int, least: int = 2) -> ControllerTree:
+    """Return a tree grown best first by reduction of the votes' variance; a leaf has the action with most.
+
+    A leaf has at least `least` samples.
+    """
     growth = _Growth(z, leaves, (1, 1))
     while True:
         for node in range(len(growth.cuts), len(growth.cells)):
@@ -309,9 +318,13 @@ def fit_and_cut(
 
 
 def grow_laws(
-    z: Floats, u: Floats, weight: Floats, leaves: int, least: int, ridge: float, rounds: int
+    z: Floats, u: Floats, weight: Floats, leaves: int, least: int = 10, ridge: float = 0.1, rounds: int = 2
 ) -> ControllerTree:
-    """Return a tree of laws, grown best first by reduction of the loss."""
+    """Return a tree of laws, grown best first by reduction of the loss.
+
+    A leaf has at least `least` samples. Rounds are regressions, after the first, that leave out saturated
+    actions.
+    """
     growth = _Growth(z, leaves, (u.shape[1], 1 + z.shape[1]))
     prior = np.zeros(growth.law.shape[1:])
     more = rounds

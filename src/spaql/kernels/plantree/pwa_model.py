@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit, njit_no_inline
+from spaql.kernels.jit import njit, njit_inlined, njit_no_inline
 from spaql.kernels.sorting import sorted_rows
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Plant(NamedTuple):
     dimension; empty without one."""
 
 
-@njit
+@njit_inlined
 def find(feature: Ints, threshold: Floats, left: Ints, root: int, z: Floats) -> int:
     """Return the leaf that a state reaches."""
     node = root
@@ -62,7 +62,7 @@ def find(feature: Ints, threshold: Floats, left: Ints, root: int, z: Floats) -> 
     return node
 
 
-@njit
+@njit_inlined
 def quadratic_score(weights: Floats, state: Floats) -> float:
     """Return the weighted sum of 1, a state's numbers, and their pairwise products; 0 without weights."""
     dims = state.shape[0]
@@ -78,25 +78,32 @@ def quadratic_score(weights: Floats, state: Floats) -> float:
     return float(score)
 
 
-@njit
-def predict(plant: Plant, root: int, z: Floats, action: Floats, after: Floats, room: Floats) -> float:
-    """Write the next state to `after`, which may be z itself, and the reward to the end of `room`.
+@njit_inlined
+def apply_laws(law: Floats, z: Floats, action: Floats, outputs: Floats) -> None:
+    """Write the outputs of the affine laws of a cell."""
+    dims = z.shape[0]
+    for k in range(outputs.shape[0]):
+        value = law[k, 0]
+        for j in range(dims):
+            value += law[k, 1 + j] * z[j]
+        for j in range(action.shape[0]):
+            value += law[k, 1 + dims + j] * action[j]
+        outputs[k] = value
 
-    Returns the probability that the episode terminates. The next state is cut to the box, along the cell's
-    principal axes, of the next states seen there.
+
+@njit_inlined
+def predict(
+    plant: Plant, root: int, z: Floats, action: Floats, after: Floats, room: Floats
+) -> tuple[float, float, float]:
+    """Write the next state to `after`, which may be z itself; `room` is for one number more than a state has.
+
+    Returns the probability that the episode terminates, the expected reward, and by how much the prediction
+    was cut: it is kept in the box, along the cell's principal axes, of the next states seen there.
     """
     dims = z.shape[0]
-    inputs = action.shape[0]
-    cell = root
-    while plant.feature[cell] >= 0:
-        cell = plant.left[cell] + (0 if z[plant.feature[cell]] < plant.threshold[cell] else 1)
-    for k in range(dims + 1):
-        value = plant.law[cell, k, 0]
-        for j in range(dims):
-            value += plant.law[cell, k, 1 + j] * z[j]
-        for j in range(inputs):
-            value += plant.law[cell, k, 1 + dims + j] * action[j]
-        room[k] = value
+    cell = find(plant.feature, plant.threshold, plant.left, root, z)
+    apply_laws(plant.law[cell], z, action, room)
+    cut = 0.0
     for k in range(dims):
         after[k] = room[k]
     for k in range(dims):
@@ -105,6 +112,7 @@ def predict(plant: Plant, root: int, z: Floats, action: Floats, after: Floats, r
             along += plant.axes[cell, k, j] * (room[j] - plant.centre[cell, j])
         over = along - min(max(along, plant.low[cell, k]), plant.high[cell, k])
         if over != 0.0:
+            cut = max(cut, abs(over))
             for j in range(dims):
                 after[j] -= over * plant.axes[cell, k, j]
     score = quadratic_score(plant.end_score, after)
@@ -114,8 +122,7 @@ def predict(plant: Plant, root: int, z: Floats, action: Floats, after: Floats, r
         end = plant.end_left[end] + (0 if look < plant.end_threshold[end] else 1)
     chance = plant.end_chance[end]
     reward = min(max(room[dims], plant.rewards[0]), plant.rewards[1])
-    room[dims] = (1.0 - chance) * reward + chance * plant.rewards[2]
-    return float(chance)
+    return float(chance), float((1.0 - chance) * reward + chance * plant.rewards[2]), cut
 
 
 @njit_no_inline
@@ -123,7 +130,7 @@ def move(plant: Plant, root: Ints, z: Floats, actions: Floats, chance: Floats) -
     """Step each state in its plant: overwrite it by the next state, and write the termination probability."""
     room = np.empty(z.shape[1] + 1)
     for i in range(z.shape[0]):
-        chance[i] = predict(plant, root[i], z[i], actions[i], z[i], room)
+        chance[i], _, _ = predict(plant, root[i], z[i], actions[i], z[i], room)
 
 
 @njit_no_inline
@@ -159,18 +166,6 @@ class Sums(NamedTuple):
     """X'Y."""
     squares: Floats
     """The diagonal of Y'Y."""
-
-
-@njit_no_inline
-def _clear(sums: Sums) -> None:
-    for part in range(sums.squares.shape[0]):
-        for j in range(sums.gram.shape[1]):
-            for k in range(sums.gram.shape[2]):
-                sums.gram[part, j, k] = 0.0
-            for k in range(sums.cross.shape[2]):
-                sums.cross[part, j, k] = 0.0
-        for k in range(sums.squares.shape[1]):
-            sums.squares[part, k] = 0.0
 
 
 @njit
@@ -254,10 +249,10 @@ def best_cut(
     lower = np.empty((inputs, inputs))
     # Part q holds the samples below cut q, cumulated in the end; part _CUTS + 1 + q those above.
     parts = 2 * _CUTS + 1
-    sums = Sums(
-        np.empty((parts, inputs, inputs)), np.empty((parts, inputs, outputs)), np.empty((parts, outputs))
-    )
     for dim in range(dims):
+        sums = Sums(
+            np.zeros((parts, inputs, inputs)), np.zeros((parts, inputs, outputs)), np.zeros((parts, outputs))
+        )
         for i in range(count):
             values[i] = x[rows[first + i * stride], 1 + dim]
         sorted_rows(values, count, order)
@@ -265,7 +260,6 @@ def best_cut(
             cuts[q] = values[order[(count * (q + 1)) // (_CUTS + 1)]]
             counts[q] = 0
         counts[_CUTS] = 0
-        _clear(sums)
         for i in range(count):
             part = 0
             while part < _CUTS and values[i] >= cuts[part]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spaql.kernels.jit import njit, njit_no_inline
-from spaql.kernels.plantree.pwa_model import Floats, Ints, quadratic_score
+from spaql.kernels.plantree.pwa_model import Floats, Ints, apply_laws, quadratic_score
 
 
 class RawPlant(NamedTuple):
@@ -94,24 +94,17 @@ def find_cells(plant: RawPlant, states: Floats) -> Ints:
 @njit_no_inline
 def predict_all(plant: RawPlant, states: Floats, inputs: Floats) -> tuple[Floats, Floats, Floats]:
     """Return, per row, the next state, the reward if not terminated, and the termination probability."""
-    count = states.shape[0]
-    dims = states.shape[1]
-    given = inputs.shape[1]
+    count, dims = states.shape
+    outputs = np.empty(dims + 1)
     nexts = np.empty((count, dims))
     rewards = np.empty(count)
     chances = np.empty(count)
     for i in range(count):
         cell = find(plant, states[i])
-        for k in range(dims + 1):
-            value = plant.law[cell, k, 0]
-            for j in range(dims):
-                value += plant.law[cell, k, 1 + j] * states[i, j]
-            for j in range(given):
-                value += plant.law[cell, k, 1 + dims + j] * inputs[i, j]
-            if k < dims:
-                nexts[i, k] = value
-            else:
-                rewards[i] = min(max(value, plant.rewards[0]), plant.rewards[1])
+        apply_laws(plant.law[cell], states[i], inputs[i], outputs)
+        for k in range(dims):
+            nexts[i, k] = outputs[k]
+        rewards[i] = min(max(outputs[dims], plant.rewards[0]), plant.rewards[1])
         _cut(plant, cell, nexts[i])
         chances[i] = end_chance(plant, nexts[i])
     return nexts, rewards, chances

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit, njit_no_inline
-from spaql.kernels.plantree.controllers import ControllerTree
-from spaql.kernels.plantree.pwa_model import Floats, Ints, Plant
+from spaql.kernels.jit import njit, njit_inlined, njit_no_inline
+from spaql.kernels.plantree.controllers import ControllerTree, decide
+from spaql.kernels.plantree.pwa_model import Floats, Ints, Plant, predict
 
 Bools = NDArray[np.bool_]
 
@@ -45,34 +45,28 @@ class Simulation(NamedTuple):
     """The same for a Box of actions."""
 
 
+@njit_inlined
+def _mirror(places: Ints, numbers: Floats, room: Floats) -> None:
+    """Replace numbers by those of their mirror image (see `Simulation.mirror`)."""
+    for j in range(places.shape[0]):
+        room[j] = numbers[j]
+    for j in range(places.shape[0]):
+        place = places[j]
+        numbers[j] = room[place - 1] if place > 0 else -room[-place - 1]
+
+
 @njit_no_inline
 def play(simulation: Simulation, tree: ControllerTree, start: int, passed: Bools) -> tuple[float, int]:
-    """Return the return and the length of an episode; marks the nodes that it passes in `passed`.
-
-    A step is `controls` and `predict` written out, because calls would double its cost.
-    """
-    roots, feature, threshold, left, laws, centre, axes, low, high, rewards = simulation.plant[:10]
-    end_feature, end_threshold, end_left, end_chance, end_score = simulation.plant[10:]
-    actions = simulation.actions
-    price = simulation.price
-    edge = simulation.edge
-    rules = tree.law
+    """Return the return and the length of an episode; marks the nodes that it passes in `passed`."""
     dims = simulation.starts.shape[1]
-    inputs = actions.shape[1]
-    numbers = rules.shape[1]
-    z = np.empty(dims)
-    moved = np.empty(dims + 1)
-    action = np.empty(inputs)
-    before = np.zeros(numbers)
-    tree_feature = tree.feature
-    tree_threshold = tree.threshold
-    tree_left = tree.left
-    listed = rules.shape[2] == 1
-    squares = inputs > numbers
-    root = roots[simulation.member[start]]
+    numbers = tree.law.shape[1]
+    listed = tree.law.shape[2] == 1
     fold = simulation.fold
-    mirror = simulation.mirror
-    action_mirror = simulation.action_mirror
+    root = simulation.plant.roots[simulation.member[start]]
+    z = np.empty(dims)
+    room = np.empty(dims + 1)
+    action = np.empty(simulation.actions.shape[1])
+    before = np.zeros(numbers)
     for j in range(dims):
         z[j] = simulation.starts[start, j]
     for node in range(passed.shape[0]):
@@ -81,79 +75,25 @@ def play(simulation: Simulation, tree: ControllerTree, start: int, passed: Bools
     alive = 1.0
     for step in range(simulation.steps):
         node = 0
-        while tree_feature[node] >= 0:
-            node = tree_left[node] + (0 if z[tree_feature[node]] < tree_threshold[node] else 1)
+        while tree.feature[node] >= 0:
+            node = tree.left[node] + (0 if z[tree.feature[node]] < tree.threshold[node] else 1)
             passed[node] = True
-        if listed:
-            choice = int(rules[node, 0, 0])
-            for k in range(inputs):
-                action[k] = actions[choice, k]
-        else:
+        decide(tree, node, z, simulation.actions, action)
+        if not listed:
             for k in range(numbers):
-                u = rules[node, k, 0]
-                for j in range(dims):
-                    u += rules[node, k, 1 + j] * z[j]
-                u = min(max(u, -1.0), 1.0)
-                action[k] = u
-                if squares:
-                    action[numbers + k] = u * u
                 if step > 0:
-                    total -= alive * price * abs(u - before[k])
-                before[k] = u
-        cell = root
-        while feature[cell] >= 0:
-            cell = left[cell] + (0 if z[feature[cell]] < threshold[cell] else 1)
-        for k in range(dims + 1):
-            value = laws[cell, k, 0]
-            for j in range(dims):
-                value += laws[cell, k, 1 + j] * z[j]
-            for j in range(inputs):
-                value += laws[cell, k, 1 + dims + j] * action[j]
-            moved[k] = value
-        cut = 0.0
-        for k in range(dims):
-            z[k] = moved[k]
-        for k in range(dims):
-            along = 0.0
-            for j in range(dims):
-                along += axes[cell, k, j] * (moved[j] - centre[cell, j])
-            over = along - min(max(along, low[cell, k]), high[cell, k])
-            if over != 0.0:
-                cut = max(cut, abs(over))
-                for j in range(dims):
-                    z[j] -= over * axes[cell, k, j]
-        if cut > 0.0 and edge > 0.0:
-            total -= alive * edge * min(1.0, cut / _EDGE)
-        score = 0.0
-        if end_score.shape[0] > 0:
-            score = end_score[0]
-            term = 1 + dims
-            for i in range(dims):
-                score += end_score[1 + i] * z[i]
-                for j in range(i, dims):
-                    score += end_score[term] * z[i] * z[j]
-                    term += 1
-        end = 0
-        while end_feature[end] >= 0:
-            look = score if end_feature[end] == dims else z[end_feature[end]]
-            end = end_left[end] + (0 if look < end_threshold[end] else 1)
-        chance = end_chance[end]
-        reward = min(max(moved[dims], rewards[0]), rewards[1])
-        total += alive * ((1.0 - chance) * reward + chance * rewards[2])
+                    total -= alive * simulation.price * abs(action[k] - before[k])
+                before[k] = action[k]
+        chance, reward, cut = predict(simulation.plant, root, z, action, z, room)
+        if cut > 0.0 and simulation.edge > 0.0:
+            total -= alive * simulation.edge * min(1.0, cut / _EDGE)
+        total += alive * reward
         alive *= 1.0 - chance
         if alive < NEGLIGIBLE:
             return total, step + 1
         if fold >= 0 and z[fold] < 0.0:
-            for j in range(dims):
-                moved[j] = z[j]
-            for j in range(dims):
-                z[j] = moved[mirror[j] - 1] if mirror[j] > 0 else -moved[-mirror[j] - 1]
-            if not listed:
-                for k in range(numbers):
-                    action[k] = before[k]
-                for k in range(numbers):
-                    turned = action_mirror[k]
-                    before[k] = action[turned - 1] if turned > 0 else -action[-turned - 1]
+            _mirror(simulation.mirror, z, room)
+            _mirror(simulation.action_mirror, before, action)
     return total, simulation.steps
 
 

@@ -182,8 +182,8 @@ def try_options(plant: Plant, cells: ValueCells, z: Floats, actions: Floats, gam
                 for hold in range(_HOLDS):
                     option = a * _HOLDS + hold
                     while steps < 1 << hold:
-                        chance = predict(plant, root, state, actions[a], state, room)
-                        total += alive * room[-1]
+                        chance, expected, _ = predict(plant, root, state, actions[a], state, room)
+                        total += alive * expected
                         alive *= gamma * (1.0 - chance)
                         steps += 1
                     reward[i, option] = total
@@ -303,8 +303,8 @@ def look_ahead(
                 after[j] = z[i, j]
             for hold in range(_HOLDS):
                 while steps < 1 << hold:
-                    chance = predict(plant, root, after, actions[a], after, room)
-                    total += alive * float(room[dims])
+                    chance, reward, _ = predict(plant, root, after, actions[a], after, room)
+                    total += alive * reward
                     alive *= gamma * (1.0 - chance)
                     steps += 1
                 ahead = total
@@ -312,9 +312,7 @@ def look_ahead(
                     value_sum = 0.0
                     known = 0
                     for m in range(partitions):
-                        node = roots[m]
-                        while feature[node] >= 0:  # `find`, written out: a call costs as much
-                            node = left[node] + (0 if after[feature[node]] < threshold[node] else 1)
+                        node = find(feature, threshold, left, roots[m], after)
                         if optimistic or count[node]:
                             value_sum += value[node]
                             known += 1

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit_no_inline
-from spaql.kernels.trees.optimal_tree import Ints, first_of_length, next_box, strides_of
+from spaql.kernels.trees.optimal_tree import Ints, box_index, divide_box, halves, next_box, strides_of
 
 Floats = NDArray[np.float64]
 
@@ -28,9 +28,7 @@ def weigh_boxes(place: Ints, label: Ints, weight: Floats, shape: Ints, labels: i
     for index in range(weights.shape[0]):
         for j in range(dims):
             if length[j] > 1:  # the first place plus the others
-                rest = index - (first_of_length(shape[j], length[j]) + begin[j]) * strides[j]
-                first = rest + begin[j] * strides[j]
-                others = rest + (first_of_length(shape[j], length[j] - 1) + begin[j] + 1) * strides[j]
+                first, others = halves(index, begin, length, shape, strides, j, 1)
                 for k in range(labels):
                     weights[index, k] = weights[first, k] + weights[others, k]
                 break
@@ -50,11 +48,9 @@ def cheapest_costs(weights: Floats, shape: Ints, price: float) -> Floats:
         best = _leaf_cost(weights, index, price)
         if best > 2 * price:  # the least cost of two leaves
             for j in range(dims):
-                rest = index - (first_of_length(shape[j], length[j]) + begin[j]) * strides[j]
                 for left in range(1, length[j]):
-                    lower = first_of_length(shape[j], left) + begin[j]
-                    upper = first_of_length(shape[j], length[j] - left) + begin[j] + left
-                    best = min(best, costs[rest + lower * strides[j]] + costs[rest + upper * strides[j]])
+                    lower, upper = halves(index, begin, length, shape, strides, j, left)
+                    best = min(best, costs[lower] + costs[upper])
         costs[index] = best
         next_box(begin, length, shape)
     return costs
@@ -86,9 +82,7 @@ def cheapest_tree(weights: Floats, costs: Floats, shape: Ints, price: float) -> 
     nodes = 1
     node = 0
     while node < nodes:
-        index = 0
-        for j in range(dims):
-            index += (first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
+        index = box_index(begin[node], length[node], shape, strides)
         if costs[index] == _leaf_cost(weights, index, price):
             for k in range(weights.shape[1]):
                 if weights[index, k] > weights[index, cut[node]]:
@@ -96,24 +90,14 @@ def cheapest_tree(weights: Floats, costs: Floats, shape: Ints, price: float) -> 
             node += 1
             continue
         for j in range(dims):
-            rest = index - (first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
             for left in range(1, length[node, j]):
-                lower = first_of_length(shape[j], left) + begin[node, j]
-                upper = first_of_length(shape[j], length[node, j] - left) + begin[node, j] + left
-                cost = costs[rest + lower * strides[j]] + costs[rest + upper * strides[j]]
-                if feature[node] < 0 and cost == costs[index]:
+                lower, upper = halves(index, begin[node], length[node], shape, strides, j, left)
+                if feature[node] < 0 and costs[lower] + costs[upper] == costs[index]:
                     feature[node] = j
                     cut[node] = begin[node, j] + left
-        j = feature[node]
         children_left[node] = nodes
         children_right[node] = nodes + 1
-        for child in range(nodes, nodes + 2):
-            for k in range(dims):
-                begin[child, k] = begin[node, k]
-                length[child, k] = length[node, k]
-        length[nodes, j] = cut[node] - begin[node, j]
-        begin[nodes + 1, j] = cut[node]
-        length[nodes + 1, j] = length[node, j] - length[nodes, j]
+        divide_box(begin, length, node, nodes, feature[node], cut[node])
         nodes += 2
         node += 1
     return feature[:nodes], cut[:nodes], children_left[:nodes], children_right[:nodes]

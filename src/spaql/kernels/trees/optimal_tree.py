@@ -7,7 +7,7 @@ not overlap; where there is none, any label is allowed.
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit, njit_no_inline
+from spaql.kernels.jit import njit, njit_inlined, njit_no_inline
 
 Ints = NDArray[np.int64]
 
@@ -19,15 +19,48 @@ one with the least sum is chosen."""
 NO_LABEL = -1
 
 
-@njit
+@njit_inlined
 def _cost(entry: int) -> int:
     return entry if entry >= 0 else _LEAF
 
 
-@njit
+@njit_inlined
 def first_of_length(places: int, length: int) -> int:
     """Return the index of the first interval of a length among so many places; shorter ones come first."""
     return (length - 1) * places - (length - 1) * (length - 2) // 2
+
+
+@njit_inlined
+def box_index(begin: Ints, length: Ints, shape: Ints, strides: Ints) -> int:
+    """Return the index of a box in a table."""
+    index = 0
+    for j in range(shape.shape[0]):
+        index += (first_of_length(shape[j], length[j]) + begin[j]) * strides[j]
+    return index
+
+
+@njit_inlined
+def halves(
+    index: int, begin: Ints, length: Ints, shape: Ints, strides: Ints, j: int, left: int
+) -> tuple[int, int]:
+    """Return the indices of the parts of a box of which the lower one has `left` places in dimension j."""
+    places = shape[j]
+    rest = index - (first_of_length(places, length[j]) + begin[j]) * strides[j]
+    lower = first_of_length(places, left) + begin[j]
+    upper = first_of_length(places, length[j] - left) + begin[j] + left
+    return rest + lower * strides[j], rest + upper * strides[j]
+
+
+@njit_inlined
+def divide_box(begin: Ints, length: Ints, node: int, child: int, j: int, cut: int) -> None:
+    """Write the boxes of two children of a node, which is cut at a place."""
+    for k in range(begin.shape[1]):
+        for side in range(2):
+            begin[child + side, k] = begin[node, k]
+            length[child + side, k] = length[node, k]
+    length[child, j] = cut - begin[node, j]
+    begin[child + 1, j] = cut
+    length[child + 1, j] = length[node, j] - length[child, j]
 
 
 @njit
@@ -97,26 +130,17 @@ def fewest_leaves(low: Ints, high: Ints, label: Ints, shape: Ints) -> Ints:
             if length[j] > 1:
                 longer = j
         if longer >= 0:
-            j = longer
-            places = shape[longer]
-            rest = index - (first_of_length(places, length[j]) + begin[j]) * strides[j]
-            first = table[rest + begin[j] * strides[j]]
-            others = table[rest + (first_of_length(places, length[j] - 1) + begin[j] + 1) * strides[j]]
+            lower, upper = halves(index, begin, length, shape, strides, longer, 1)
+            first = table[lower]
+            others = table[upper]
             if first < 0 and others < 0 and (first == others or _ANY in (first, others)):
                 table[index] = min(first, others)
             else:
                 best = 1 << 62
                 for j in range(dims):
-                    places = shape[j]
-                    rest = index - (first_of_length(places, length[j]) + begin[j]) * strides[j]
                     for left in range(1, length[j]):
-                        right = length[j] - left
-                        lower = first_of_length(places, left) + begin[j]
-                        upper = first_of_length(places, right) + begin[j] + left
-                        best = min(
-                            best,
-                            _cost(table[rest + lower * strides[j]]) + _cost(table[rest + upper * strides[j]]),
-                        )
+                        lower, upper = halves(index, begin, length, shape, strides, j, left)
+                        best = min(best, _cost(table[lower]) + _cost(table[upper]))
                 table[index] = best + best // _LEAF  # every leaf is one level deeper
         next_box(begin, length, shape)
     return table
@@ -142,33 +166,21 @@ def smallest_tree(table: Ints, shape: Ints) -> tuple[Ints, Ints, Ints, Ints]:
         length[0, j] = shape[j]
     nodes = 1
     for node in range(room):
-        index = 0
-        for j in range(dims):
-            index += (first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
+        index = box_index(begin[node], length[node], shape, strides)
         entry = table[index]
         if entry < 0:
             cut[node] = NO_LABEL if entry == _ANY else -2 - entry
             continue
         for j in range(dims):
-            rest = index - (first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
             for left in range(1, length[node, j]):
-                right = length[node, j] - left
-                lower = first_of_length(shape[j], left) + begin[node, j]
-                upper = first_of_length(shape[j], right) + begin[node, j] + left
-                cost = _cost(table[rest + lower * strides[j]]) + _cost(table[rest + upper * strides[j]])
+                lower, upper = halves(index, begin[node], length[node], shape, strides, j, left)
+                cost = _cost(table[lower]) + _cost(table[upper])
                 if feature[node] < 0 and cost + cost // _LEAF == entry:
                     feature[node] = j
                     cut[node] = begin[node, j] + left
-        j = feature[node]
         children_left[node] = nodes
         children_right[node] = nodes + 1
-        for child in range(nodes, nodes + 2):
-            for k in range(dims):
-                begin[child, k] = begin[node, k]
-                length[child, k] = length[node, k]
-        length[nodes, j] = cut[node] - begin[node, j]
-        begin[nodes + 1, j] = cut[node]
-        length[nodes + 1, j] = length[node, j] - length[nodes, j]
+        divide_box(begin, length, node, nodes, feature[node], cut[node])
         nodes += 2
     return feature, cut, children_left, children_right
 

@@ -20,6 +20,7 @@ from spaql.controllers.feature_table import feature_table, with_sources
 from spaql.controllers.features import Feature, Integral, LastAction, Observed
 from spaql.kernels.controller import RESET
 from spaql.kernels.treesearch.candidates import Bools, Floats, Units
+from spaql.values import rounded
 
 _DIGITS = 4
 """Significant digits of the operating point: the solver's last ones differ from version to version."""
@@ -42,11 +43,8 @@ class Usual(NamedTuple):
         """Return the values at an operating point, with a few digits."""
         if point is None:
             return cls({})
-        rounded = [
-            tuple(float(f"{x:.{_DIGITS}g}") for x in row.tolist())
-            for row in (point.observation, point.action)
-        ]
-        return cls({}, *rounded)
+        rows = (point.observation, point.action)
+        return cls({}, *(tuple(rounded(row, _DIGITS).tolist()) for row in rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +153,7 @@ class Block:
 
     def plainer(self, tree: CandidateTree) -> Structure:
         """Return the structure without the kinds of features that a tree does not use."""
-        used = {one.name for j, one in enumerate(self.features) if tree.numbers[:, :, 1 + j].any()}
+        used = {feature.name for j, feature in enumerate(self.features) if tree.numbers[:, :, 1 + j].any()}
         kept = []
         for kind in self.structure.kinds:
             rest = [other for other in self.structure.kinds if other != kind]

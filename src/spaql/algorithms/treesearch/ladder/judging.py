@@ -26,14 +26,16 @@ _RESTED = 16
 def judged(ladder: Ladder, structure: Structure, tree: CandidateTree) -> Rung:
     """Judge a controller: on the plant to design for, from the common starts, and on the plant itself."""
     block = ladder.use(structure)
-    returns, changes = _from_common_starts(ladder, tree)
+    evaluator = ladder.evaluator
+    vectors = tree.vector[np.newaxis]
+    played = evaluator.play(tree, vectors, evaluator.judging_starts, Phase.OWN_PLAY, digits=DIGITS)
     return Rung(
         structure,
         tree,
         block.parameters(tree),
-        returns,
-        changes,
-        ladder.evaluator.price,
+        played.returns[0],
+        played.changes[0],
+        evaluator.price,
         ladder.settings.worst_weight,
         None if ladder.stage in BEFORE_CHOICE else nominal_of(ladder, block, tree),
     )
@@ -72,14 +74,6 @@ def nominal_of(ladder: Ladder, block: Block, tree: CandidateTree) -> Nominal:
         math.fsum(played.movement[0].tolist()) / max(1, played.steps),
         math.fsum(played.switches[0].tolist()) / _RESTED,
     )
-
-
-def _from_common_starts(ladder: Ladder, tree: CandidateTree) -> tuple[Floats, Floats]:
-    """Return returns and priced changes of a controller from the common starts."""
-    starts = ladder.evaluator.judging_starts
-    vectors = tree.vector[np.newaxis]
-    played = ladder.evaluator.play(tree, vectors, starts, Phase.OWN_PLAY, digits=DIGITS)
-    return played.returns[0], played.changes[0]
 
 
 def affordable_starts(ladder: Ladder, judgements: int) -> int:

@@ -27,6 +27,7 @@ from spaql.classical import LinearPlant, augmented, falling_rate, pole_of, ricca
 from spaql.controllers.controller import POSITION
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.kernels.treesearch.cma import new_distribution
+from spaql.values import rounded
 
 _DIGITS = 4
 """Significant digits of the gains: those of LAPACK differ in their last bits from version to version."""
@@ -75,7 +76,6 @@ def lqr_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
     actions = without_units(meaning.actions)
     n = len(plant.a)
     line = plant.delay * len(actions)
-    half = block.units.action_scale
     raw: dict[str, Floats] = {}
     of_rest = plant.rest_slope[:n], plant.rest_slope[n:]
     moved = of_rest[1] + k[:, :n] @ of_rest[0]  # what the law adds for a set-point, besides its error
@@ -95,7 +95,7 @@ def lqr_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
         raw[f"integral{of}"] = -k[:, n + line + plant.outputs.index(place)]
         raw[setpoint] = moved[:, i] - k[:, place]
     constant = constant - moved @ plant.rest_goals
-    return _with_gains(block, raw, constant, half)
+    return _with_gains(block, raw, constant)
 
 
 def swing_up_racer(block: Block, pole: Pole) -> Racer:
@@ -116,13 +116,13 @@ def swing_up_racer(block: Block, pole: Pole) -> Racer:
         weights = np.exp(np.clip(vector[:n], -_LARGEST, _LARGEST))
         strength, faster, nearer, curve = vector[n : n + 4].tolist()
         top = float(np.clip(0.8 + 0.1 * nearer, -0.9, 0.99))
-        found = block.with_cut(pole_law(block, pole.plant, weights), top)
-        numbers = found.numbers.copy()
-        below = int(found.left[0])
+        swing_up = block.with_cut(pole_law(block, pole.plant, weights), top)
+        numbers = swing_up.numbers.copy()
+        below = int(swing_up.left[0])
         numbers[0, :, 1 + square] = curvature * curve
         numbers[below] = np.exp(strength) * pumping_law(block, pole, rate * np.exp(0.2 * faster)).numbers[0]
         numbers[below][:, others] += 0.3 * vector[n + 4 :]
-        return replace(found, numbers=numbers)
+        return replace(swing_up, numbers=numbers)
 
     size = n + 4 + len(others)
     return Racer(
@@ -137,7 +137,7 @@ def pole_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree
     k = regulator_gains(block, plant, weights)
     names = without_units(block.meaning.observations)
     raw = {ANGLE if len(at) > 1 else names[at[0]]: -k[:, j] for j, at in enumerate(plant.numbers)}
-    return _with_gains(block, raw, np.zeros(len(k)), block.units.action_scale)
+    return _with_gains(block, raw, np.zeros(len(k)))
 
 
 def pumping_law(block: Block, pole: Pole, rate: float) -> CandidateTree:
@@ -153,17 +153,19 @@ def pumping_law(block: Block, pole: Pole, rate: float) -> CandidateTree:
         f"{swing} * {pole.cosine}": -strength,
         f"{swing} * {SQUARE}": -strength / (2 * rate**2),
     }
-    return _with_gains(block, raw, np.zeros(len(half)), half)
+    return _with_gains(block, raw, np.zeros(len(half)))
 
 
-def _with_gains(block: Block, raw: dict[str, Floats], constant: Floats, half: Floats) -> CandidateTree:
+def _with_gains(block: Block, raw: dict[str, Floats], constant: Floats) -> CandidateTree:
+    """Return a law with gains by the names of features, and a constant, in raw units."""
     tree = block.one_law()
     units = block.units
+    half = units.action_scale
     numbers = tree.numbers.copy()
     constant = constant - units.action_centre
     for j, feature in enumerate(block.features):
         gains = raw.get(feature.name, np.zeros(len(half)))
         constant = constant + gains * units.centre[j]
-        numbers[0, :, 1 + j] = [float(f"{x:.{_DIGITS}g}") for x in (gains * units.scale[j] / half).tolist()]
-    numbers[0, :, 0] = [float(f"{x:.{_DIGITS}g}") for x in (constant / half).tolist()]
+        numbers[0, :, 1 + j] = rounded(gains * units.scale[j] / half, _DIGITS)
+    numbers[0, :, 0] = rounded(constant / half, _DIGITS)
     return replace(tree, numbers=numbers)

@@ -133,7 +133,7 @@ def race(ladder: Ladder, rng: Rng) -> None:
 def priced(ladder: Ladder, tried: list[Rung]) -> list[Rung]:
     """Give movement its price from now on, by the best of what was tried; returns that with its price."""
     ladder.evaluator.span = _MOVEMENT * abs(max(rung.score for rung in tried))
-    return [rung.priced(ladder.evaluator.price) for rung in tried]
+    return [replace(rung, price=ladder.evaluator.price) for rung in tried]
 
 
 def _with_derivative(ladder: Ladder, rung: Rung) -> tuple[Structure, Racer]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -82,10 +82,6 @@ class Rung:
     def is_like(self, other: Rung) -> bool:
         """Whether another rung has the same structure and as many leaves."""
         return self.structure == other.structure and self.tree.n_leaves == other.tree.n_leaves
-
-    def priced(self, price: float) -> Rung:
-        """Return the rung with another price of changes."""
-        return replace(self, price=price)
 
     def beats(self, other: Rung, share: float) -> bool:
         """Return whether this rung is to be preferred to another one, from the same starts.

@@ -113,13 +113,11 @@ def choose_rung(ladder: Ladder, rng: Rng) -> None:
     if is_affordable or not len(evaluator.judging_starts):
         evaluator.judging_starts = evaluator.starts(rng, n_judging_starts(ladder, judgements))
         ladder.rungs = [judged(ladder, rung.structure, rung.tree) for rung in ladder.rungs]
-    ladder.rungs = [_measured(ladder, rung) for rung in ladder.rungs]
+    ladder.rungs = [
+        replace(rung, nominal=nominal_of(ladder, ladder.use(rung.structure), rung.tree))
+        for rung in ladder.rungs
+    ]
     ladder.best = choose(ladder.rungs)
     rung = ladder.rungs[ladder.best]
     ladder.racers = [(rung.structure, Racer.of(rung.tree, step=0.3))]
     ladder.stage = "polish"
-
-
-def _measured(ladder: Ladder, rung: Rung) -> Rung:
-    """Return a rung with its measures in the plant's own episodes."""
-    return replace(rung, nominal=nominal_of(ladder, ladder.use(rung.structure), rung.tree))

@@ -191,51 +191,53 @@ class Meaning:
     def features(self, structure: Structure, sizes: Mapping[str, float]) -> list[Feature]:
         """Return the features of a structure; `sizes` are the usual errors, by name."""
         dt = self.sample_time
-        found = list[Feature]()
+        features = list[Feature]()
         kinds = structure.kinds
         if self.pole:
             return self._pole_features(self.pole, kinds)
         whole = self.problem.horizon * dt
         for y, r, of in self.pairs:
             error = f"error{of}"
-            found.append(Error(error, r, y))
+            features.append(Error(error, r, y))
             if INTEGRAL in kinds:
                 limit = float(f"{sizes.get(error, 1.0) * whole:.2g}")
-                found.append(Integral(f"integral{of}", error, limit=limit))
+                features.append(Integral(f"integral{of}", error, limit=limit))
             if DERIVATIVE in kinds:  # of the output: a step of the set-point does not pass it
-                found.append(FilteredDerivative(f"derivative{of}", y, time_constant=dt))
+                features.append(FilteredDerivative(f"derivative{of}", y, time_constant=dt))
             if CHANGE in kinds:
-                found.append(Difference(f"change{of}", error))
+                features.append(Difference(f"change{of}", error))
             if SECOND in kinds:
-                found.append(Difference(f"change of {y}", y))
-                found.append(Difference(f"second change{of}", f"change of {y}"))
+                features.append(Difference(f"change of {y}", y))
+                features.append(Difference(f"second change{of}", f"change of {y}"))
             if LOW_PASS in kinds:
                 slow = f"slow error{of}"
-                found.append(LowPass(slow, error, time_constant=_SLOW * dt))
+                features.append(LowPass(slow, error, time_constant=_SLOW * dt))
                 if structure.form == VELOCITY:
-                    found.append(Difference(f"slow change{of}", slow))
+                    features.append(Difference(f"slow change{of}", slow))
         if OTHERS in kinds:
-            for name in self.others:
-                if structure.form == POSITION:
-                    found.append(Observed(name))
-                else:
-                    found.append(Difference(f"change of {name}", name))
+            features += [_read(name, structure.form) for name in self.others]
         if LAST in kinds:
             for action in without_units(self.actions):
-                found += [LastAction(f"{action} {ago(k)}", action, samples=k) for k in range(1, LONGEST + 1)]
+                features += [
+                    LastAction(f"{action} {ago(k)}", action, samples=k) for k in range(1, LONGEST + 1)
+                ]
         if SETPOINTS in kinds:
-            for _, r, _ in self.pairs:
-                found.append(Observed(r) if structure.form == POSITION else Difference(f"change of {r}", r))
-        return found
+            features += [_read(r, structure.form) for _, r, _ in self.pairs]
+        return features
 
     def _pole_features(self, pole: Pole, kinds: Sequence[str]) -> list[Feature]:
         speed = pole.speed
         cosine = pole.cosine
         swing = f"{pole.speed} * {pole.cosine}"
-        found: list[Feature] = [Observed(name) for name in (*pole.others, speed)]
-        found += [Angle(ANGLE, pole.sine, cosine), Observed(cosine), Square(SQUARE, speed)]
+        features: list[Feature] = [Observed(name) for name in (*pole.others, speed)]
+        features += [Angle(ANGLE, pole.sine, cosine), Observed(cosine), Square(SQUARE, speed)]
         if ENERGY in kinds:
-            found.append(Product(swing, speed, cosine))
-            found.append(Product(f"{swing} * {cosine}", swing, cosine))
-            found.append(Product(f"{swing} * {SQUARE}", swing, SQUARE))
-        return found
+            features.append(Product(swing, speed, cosine))
+            features.append(Product(f"{swing} * {cosine}", swing, cosine))
+            features.append(Product(f"{swing} * {SQUARE}", swing, SQUARE))
+        return features
+
+
+def _read(name: str, form: str) -> Feature:
+    """Return an observation, or in velocity form its change."""
+    return Observed(name) if form == POSITION else Difference(f"change of {name}", name)

@@ -67,7 +67,7 @@ def test_an_affine_plant_is_handed_over_at_once() -> None:
     agent = room().learn(3_000)
     assert not agent.policy.remembers
     assert 3_000 <= agent.training_steps <= 3_100
-    assert agent._learner._successor.own_steps == 200
+    assert agent._learner._own_steps == 200
     assert len(agent.logged_episodes()) >= 10  # those that the law was made from are kept
     assert len(agent._learner.memory) <= agent.training_steps
     assert agent.model.samples.min() > 0
@@ -76,7 +76,7 @@ def test_an_affine_plant_is_handed_over_at_once() -> None:
 def test_a_plant_that_looks_affine_later_is_handed_over_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner, "OWN_STEPS", 2_000)
     agent = spaql.PlanTree(easy.PLANTS["stock"].dynamics("stock"), seed=2003).learn(2_000)
-    assert 200 < agent._learner._successor.own_steps <= 1_000
+    assert 200 < agent._learner._own_steps <= 1_000
     assert agent.policy.n_leaves == 1
 
 
