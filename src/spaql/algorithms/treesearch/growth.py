@@ -9,7 +9,14 @@ from spaql.algorithms.treesearch.race import race
 from spaql.algorithms.treesearch.racer import LEAST_OF_BEST
 from spaql.algorithms.treesearch.racers import racer_at, random_racers, screened
 from spaql.algorithms.treesearch.refinement import refine
-from spaql.algorithms.treesearch.search_state import FIRST_STEPS, GROW, POLISH, RACE_AGAIN, SearchState
+from spaql.algorithms.treesearch.search_state import (
+    FIRST_STEPS,
+    GROW,
+    INCUMBENT_STEP,
+    POLISH,
+    RACE_AGAIN,
+    SearchState,
+)
 from spaql.algorithms.treesearch.trees import Rng
 
 _CLEAR = 2.0
@@ -48,7 +55,7 @@ def grow(search: SearchState, rng: Rng) -> None:
         first = int(np.argmax(values))
         replaced = compare(search, field[first], rng, judgements[first])
         assert search.incumbent is not None
-        search.racers = [field[first] if replaced else racer_at(search, search.incumbent)]
+        search.racers = [field[first] if replaced else racer_at(search, search.incumbent, INCUMBENT_STEP)]
     elif not search.raced_again and room > RACE_AGAIN * search.budget:
         search.racers = random_racers(search, rng)
         search.rung = 0

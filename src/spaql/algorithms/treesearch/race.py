@@ -10,6 +10,7 @@ from spaql.algorithms.treesearch.refinement import spend_rest
 from spaql.algorithms.treesearch.scales import change_of_scale
 from spaql.algorithms.treesearch.search_state import (
     FIRST_STEPS,
+    INCUMBENT_STEP,
     POLISH,
     RACE,
     RACE_AGAIN,
@@ -44,6 +45,8 @@ def begin(search: SearchState, rng: Rng) -> None:
         search.racers = random_racers(search, rng)
     if search.incumbent is not None and search.begun_at:
         search.racers = [racer_at(search, search.incumbent, step) for step in FIRST_STEPS] + search.racers
+    elif search.restarts and search.incumbent is not None:
+        search.racers = [racer_at(search, search.incumbent, FIRST_STEPS[0]), *search.racers]
     search.stage = "race"
     race(search, rng)
 
@@ -97,6 +100,6 @@ def polish(search: SearchState, rng: Rng) -> None:
     best.run(search.evaluator, share, search.budget / 2, rng, least=LEAST_OF_BEST)
     judge_racers(search, [best])
     if not compare(search, best, rng) and search.incumbent is not None:
-        search.racers = [racer_at(search, search.incumbent)]
+        search.racers = [racer_at(search, search.incumbent, INCUMBENT_STEP)]
     if search.spent + search.evaluator.steps >= POLISH * search.budget:
         search.stage = "anew" if only_waits(search) else "grow"

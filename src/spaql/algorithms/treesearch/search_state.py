@@ -23,6 +23,8 @@ RACE_AGAIN = 0.45
 """The share of a second race, where trees do not grow."""
 FIRST_STEPS = (0.3, 0.1, 0.03)
 """The first steps of racers at a tree that the search begins at: how near it is to the best is not known."""
+INCUMBENT_STEP = 0.2
+"""The first step of a racer that begins at the incumbent again: it was searched before."""
 OBSERVATIONS = 4000
 """Observations of episodes through which cuts are drawn, at most."""
 
