@@ -180,8 +180,14 @@ def test_hard_starts_are_played_again_where_a_generation_has_few_starts() -> Non
     evaluator = evaluator_of(trained(steps=20_000))
     rng = np.random.default_rng(0)
     evaluator.hard = np.full((1, 4), 0.01)
-    again = sum(int((evaluator.mixed_starts(rng, 6) == 0.01).all(axis=1).sum()) for _ in range(400))
-    assert 240 < again < 360  # an eighth of them: 300
+
+    def again() -> int:
+        return sum(int((evaluator.mixed_starts(rng, 6) == 0.01).all(axis=1).sum()) for _ in range(400))
+
+    evaluator.weighs_worst = True
+    assert 240 < again() < 360  # an eighth of them: 300
+    evaluator.weighs_worst = False
+    assert again() == 0
 
 
 def test_the_worst_of_a_judgement_are_the_worst_of_its_starts_and_the_hard_ones() -> None:

@@ -70,7 +70,10 @@ class Evaluator:
         self.span = 0.0
         """The range of returns: how much better the best controller is than random ones."""
         self.weighs_worst = True
-        """Whether the worst starts count: what never fails may be far from the best."""
+        """Whether the worst and the hard starts and the movement of actions count, as in the finish.
+
+        What never fails, or moves little, may be far from the best.
+        """
         self.keeps_hard_starts = True
         """Whether hard starts are kept and judged by; if not, all judgements are comparable."""
         self.hard: Floats = np.empty((0, 0))
@@ -89,7 +92,9 @@ class Evaluator:
         A list of actions has none: where returns are limited, as CartPole's, it would be paid by controllers
         that switch less often, and that fail from some starts.
         """
-        return 0.0 if self.frame.discrete else self.settings.movement_price * self.span / self.horizon
+        if self.frame.discrete or not self.weighs_worst:
+            return 0.0
+        return self.settings.movement_price * self.span / self.horizon
 
     @property
     def worst_weight(self) -> float:
@@ -152,6 +157,8 @@ class Evaluator:
     def mixed_starts(self, rng: Rng, n: int) -> Floats:
         """Draw fresh starts and some of the hard ones."""
         starts = self.starts(rng, n)
+        if not self.weighs_worst:
+            return starts
         again = min(len(self.hard), n // _HARD_SHARE + (rng.random() < n % _HARD_SHARE / _HARD_SHARE))
         if again:
             starts[:again] = self.hard[rng.integers(len(self.hard), size=again)]

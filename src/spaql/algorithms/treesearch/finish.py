@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
+from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator, Judgement
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, without_cut
 from spaql.kernels.treesearch.candidates import Floats
@@ -90,12 +90,14 @@ def simplify(
     price: float,
     keeps: Callable[[CandidateTree], bool] = lambda tree: True,
     basis_of: Callable[[CandidateTree], Floats | None] = lambda tree: None,
+    judgement: Judgement | None = None,
 ) -> CandidateTree:
     """Remove cuts, actions and terms that do not pay, while there are steps left.
 
     The tree may lose the price of each leaf that is removed, and a share of it for anything smaller. What it
     must keep besides its score is checked by `keeps`. Terms that a basis (see `Racer`) ties are removed
-    together.
+    together. With the judgement of the tree, a leaf is only removed if a standard error less would do, too:
+    of many leaves that pay, some do not from the starts of a judgement.
     """
     begun = evaluator.steps
     cost = evaluator.judged_length * len(evaluator.judging_starts)
@@ -105,10 +107,12 @@ def simplify(
         for simpler, leaves in _simpler(tree, basis_of(tree)):
             if evaluator.steps - begun + cost > steps:
                 return tree
-            judged = evaluator.judge(simpler).score
-            if judged >= score - price * (leaves or _SMALL) and keeps(simpler):
+            judged = evaluator.judge(simpler)
+            doubt = judged.error_of_difference(judgement) if judgement and leaves else 0.0
+            if judged.score - doubt >= score - price * (leaves or _SMALL) and keeps(simpler):
                 tree = simpler
-                score = judged
+                score = judged.score
+                judgement = judgement and judged
                 changed = True
                 break
     return tree

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from spaql.algorithms.treesearch.evaluator import DIGITS
+from spaql.algorithms.treesearch.evaluator import DIGITS, Judgement
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.search_state import SearchState
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 
 DOUBTS = {"": 0.0, "law": 1.0, "tree": 2.0}
 """By what the search began at: the standard errors by which another tree must be better."""
-_JUDGEMENTS = 40
+_JUDGEMENTS = 20
 """About so many judgements take a tenth of the budget."""
 FEWEST_JUDGED = 24
 """Starts of a judgement, unless these would take more than `_JUDGED_SHARE` of the budget."""
@@ -38,17 +38,21 @@ def value(search: SearchState, score: float, tree: CandidateTree) -> float:
     return score - search.settings.leaf_price * search.evaluator.span * tree.n_leaves
 
 
-def compare(search: SearchState, racer: Racer, rng: Rng) -> bool:
+def compare(search: SearchState, racer: Racer, rng: Rng, new: Judgement | None = None) -> bool:
     """Replace the incumbent if the racer's tree is no worse by judgement: it was searched for longer.
 
     A first law is only replaced by one that is better by a standard error of the difference, and a tree
-    at which the search began, by two, and from enough starts. Returns whether it is replaced.
+    at which the search began, by two, and from enough starts. A tree that is not judged yet must first be no
+    worse by a part of the judgement. Returns whether it is replaced.
     """
     found = racer.found
     old = search.incumbent
-    if old is not None and value(search, racer.score, found) < value(search, first_score(search, old), old):
-        return False
-    new = search.evaluator.judge(found)
+    if new is None:
+        if old is not None and value(search, racer.score, found) < value(
+            search, first_score(search, old), old
+        ):
+            return False
+        new = search.evaluator.judge(found)
     if old is not None:
         judge_incumbent(search)
         gain = value(search, new.score, found) - value(search, search.judgement.score, old)

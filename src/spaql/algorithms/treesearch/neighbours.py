@@ -12,6 +12,7 @@ from spaql.algorithms.treesearch.trees import (
     CandidateTree,
     Rng,
     find_leaf,
+    in_cut_units,
     random_cut,
     seen_by_cuts,
     split,
@@ -23,6 +24,8 @@ _REMOVED = 0.25
 """How often a cut is removed before another is made."""
 _REPLACED = 0.5
 """How often a cut is only replaced."""
+_TURNED = 0.5
+"""How often a cut is not replaced but turned towards a random one, or away from it."""
 _COPIED = 0.4
 _RESIZED = 0.7
 """How often the law of a new leaf is that of another leaf; and that, or its own with other sizes."""
@@ -84,16 +87,22 @@ def _split_somewhere(tree: CandidateTree, states: Floats, rng: Rng, mirror: Mirr
 def _cut_anew(
     tree: CandidateTree, node: int, states: Floats, rng: Rng, mirror: Mirror | None
 ) -> CandidateTree:
-    """Return a tree with a random cut in place of one, unless nothing can be cut."""
+    """Return a tree with a cut replaced by a random one, or turned towards it, unless nothing can be cut."""
     found = _cut_through(tree, states, rng, mirror)
     if found is None:
         return tree
-    tree, _, cut, cut_free = found
+    tree, _, cut, free = found
+    if rng.random() < _TURNED:
+        cut = tree.numbers[node, 0] + rng.standard_normal() * cut
+        used = free[1:] | (cut[1:] != 0.0)
+        if not cut[1:].any():
+            return tree
+        cut, free = in_cut_units(cut, used)
     numbers = tree.numbers.copy()
-    free = tree.free.copy()
+    freedom = tree.free.copy()
     numbers[node, 0] = cut
-    free[node, 0] = cut_free
-    return replace(tree, numbers=numbers, free=free)
+    freedom[node, 0] = free
+    return replace(tree, numbers=numbers, free=freedom)
 
 
 def _cut_through(
@@ -103,7 +112,10 @@ def _cut_through(
     used = None
     if mirror is not None:
         if tree.side < 0 and len(mirror.sides) and not tree.listed:
-            tree = replace(tree, side=int(mirror.sides[rng.integers(len(mirror.sides))]))
+            side = int(mirror.sides[rng.integers(len(mirror.sides))])
+            free = tree.free.copy()
+            free[(tree.left >= 0) & ~tree.locked, 0, 1 + side] = True
+            tree = replace(tree, side=side, free=free)
         used = usable_in_cuts(mirror, tree.side)
         if not used.any():
             return None

@@ -10,9 +10,10 @@ from spaql.algorithms.treesearch.refinement import spend_rest
 from spaql.algorithms.treesearch.scales import change_of_scale
 from spaql.algorithms.treesearch.search_state import (
     FIRST_STEPS,
-    GROW,
+    INCUMBENT_STEP,
     POLISH,
     RACE,
+    RACE_AGAIN,
     SearchState,
 )
 from spaql.algorithms.treesearch.trees import Rng
@@ -44,6 +45,8 @@ def begin(search: SearchState, rng: Rng) -> None:
         search.racers = random_racers(search, rng)
     if search.incumbent is not None and search.begun_at:
         search.racers = [racer_at(search, search.incumbent, step) for step in FIRST_STEPS] + search.racers
+    elif search.restarts and search.incumbent is not None:
+        search.racers = [racer_at(search, search.incumbent, FIRST_STEPS[0]), *search.racers]
     search.stage = "race"
     race(search, rng)
 
@@ -51,7 +54,7 @@ def begin(search: SearchState, rng: Rng) -> None:
 def race(search: SearchState, rng: Rng) -> None:
     """Give the next racer its share of a rung; at the end of a rung keep the better half."""
     rungs = max(1, (len(search.racers) - 1).bit_length()) + search.rung
-    share = GROW - POLISH if search.raced_again else RACE
+    share = RACE_AGAIN if search.raced_again else RACE
     share *= search.budget / rungs / len(search.racers)
     search.racers[search.turn].run(search.evaluator, share, 2 * share, rng)
     search.turn += 1
@@ -96,6 +99,7 @@ def polish(search: SearchState, rng: Rng) -> None:
     share = (POLISH - RACE) / 4 * search.budget
     best.run(search.evaluator, share, search.budget / 2, rng, least=LEAST_OF_BEST)
     judge_racers(search, [best])
-    compare(search, best, rng)
+    if not compare(search, best, rng) and search.incumbent is not None:
+        search.racers = [racer_at(search, search.incumbent, INCUMBENT_STEP)]
     if search.spent + search.evaluator.steps >= POLISH * search.budget:
         search.stage = "anew" if only_waits(search) else "grow"

@@ -10,7 +10,12 @@ from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.treesearch.neighbours import changed_neighbour, neighbour
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.search_state import OBSERVATIONS, SearchState
-from spaql.algorithms.treesearch.symmetry import basis_if_symmetric, symmetric_basis, usable_in_cuts
+from spaql.algorithms.treesearch.symmetry import (
+    basis_if_symmetric,
+    symmetric_basis,
+    symmetrised,
+    usable_in_cuts,
+)
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, random_tree, switch_like, with_constants
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.simulate import Phase
@@ -23,10 +28,10 @@ _LEAST = 0.2
 """The least by which a number of a random law is varied; laws of 0 are varied by 1."""
 _RACED_SHARE = 0.8
 """Trees race if their numbers can be searched with this share of the budget."""
-_SCREENED = 150
+_SCREENED = 100
 """The most neighbours of which these are the best."""
-_FEW_STARTS = 12
-_MORE_STARTS = 48
+_FEW_STARTS = 8
+_MORE_STARTS = 32
 _PASS = 6
 """All of them are played from a few starts, and one in so many from more."""
 _SWITCH_STATES = 500
@@ -62,40 +67,49 @@ def affordable(search: SearchState, racers: Iterable[Racer]) -> list[Racer]:
 
 
 def random_racer(search: SearchState, size: int, idle: bool, rng: Rng) -> Racer:
-    """Return a racer of random trees, with laws of 0 or random ones."""
-    if idle and search.mirror is not None:
-        return _symmetric(search, size, search.mirror, rng)
+    """Return a racer of random trees, with laws of 0 or random ones.
+
+    With a mirror they are their own mirror images, but for one leaf with a random law.
+    """
+    if search.mirror is not None and (idle or size > 1):
+        return _symmetric(search, size, search.mirror, rng, idle=idle)
     tree = random_tree(search.base, size, search.states, rng, idle=idle)
     return Racer.of(tree, least=1.0 if idle else _LEAST)
 
 
-def _symmetric(search: SearchState, size: int, mirror: Mirror, rng: Rng) -> Racer:
+def _symmetric(search: SearchState, size: int, mirror: Mirror, rng: Rng, *, idle: bool) -> Racer:
     """Return a racer of trees that are their own mirror image; of one leaf if nothing can be cut so."""
     used = usable_in_cuts(mirror, -1)
-    tree = random_tree(search.base, size if used.any() else 1, search.states, rng, idle=True, used=used)
-    return Racer.of(tree, least=1.0, basis=symmetric_basis(tree, mirror))
+    tree = random_tree(search.base, size if used.any() else 1, search.states, rng, idle=idle, used=used)
+    return Racer.of(tree, least=1.0 if idle else _LEAST, basis=symmetric_basis(tree, mirror))
 
 
 def neighbour_racer(
     search: SearchState, tree: CandidateTree, seen: Floats, rng: Rng, *, changed: bool = False
 ) -> Racer:
-    """Return a racer at a neighbour of a tree; one that is its own mirror image may stay so."""
-    symmetric = basis_of(search, tree) is not None and (tree.side >= 0 or rng.random() < 0.5)
-    mirror = search.mirror if symmetric else None
+    """Return a racer at a neighbour of a tree; one that is its own mirror image stays so.
+
+    Others may become so where the plant has a mirror.
+    """
+    mirror = search.mirror
+    if mirror is not None and basis_of(search, tree) is None:
+        image = symmetrised(tree, mirror) if rng.random() < 0.5 else None
+        mirror = mirror if image else None
+        tree = image or tree
     make = changed_neighbour if changed else neighbour
     found = make(tree, seen, search.settings.max_leaves, rng, mirror)
     return Racer.of(found, step=0.3, basis=None if mirror is None else symmetric_basis(found, mirror))
 
 
-def screened(search: SearchState, best: Racer, count: int, steps: float, rng: Rng) -> list[Racer]:
-    """Return racers at a few neighbours of the best tree: the best of many, if there is room for them."""
+def screened(search: SearchState, tree: CandidateTree, count: int, steps: float, rng: Rng) -> list[Racer]:
+    """Return racers at a few neighbours of a tree: the best of many, if there is room for them."""
     evaluator = search.evaluator
-    tree = best.found
     seen = apart(search, tree, rng)
     tried = min(_SCREENED, int(steps / evaluator.length / (_FEW_STARTS + _MORE_STARTS / _PASS)))
     if tried < 2 * _PASS:
         return affordable(search, (neighbour_racer(search, tree, seen, rng) for _ in range(count)))
-    field = [neighbour_racer(search, tree, seen, rng, changed=True) for _ in range(tried)]
+    field = switch_racers(search, tree, rng)
+    field += [neighbour_racer(search, tree, seen, rng, changed=True) for _ in range(tried)]
     field = affordable(search, field)
     for n, kept in ((_FEW_STARTS, max(count, tried // _PASS)), (_MORE_STARTS, count)):
         starts = evaluator.starts(rng, n)

@@ -34,9 +34,10 @@ def pattern(search: SearchState, rng: Rng) -> None:
     best = search.racers[0]  # it may be better but for starts from which it fails
     begun = best if best.score > first_score(search, search.incumbent) else racer_at(search, search.incumbent)
     found = pattern_search(search.evaluator, begun, left, rng)
-    racer = Racer.of(found)
-    judge_racers(search, [racer])
-    compare(search, racer, rng)
+    new = search.evaluator.judge(found)
+    old = search.evaluator.judge(search.incumbent)
+    if new.score > old.score + new.error_of_difference(old):  # it was fitted to few starts
+        compare(search, Racer.of(found), rng, new)
     search.stage = "simplify"
 
 
@@ -46,20 +47,19 @@ def make_plainer(search: SearchState, rng: Rng) -> None:
     evaluator = search.evaluator
     left = search.budget - search.spent
     price = search.settings.leaf_price * evaluator.span
-    if len(evaluator.judging_starts) < _SIMPLIFIED:
-        if not judges_by(search, _SIMPLIFIED, rng):
-            search.stage = "done"
-            spend_rest(search, rng)
-            return
-        judge_incumbent(search)
-        left -= evaluator.steps
+    if len(evaluator.judging_starts) < _SIMPLIFIED and not judges_by(search, _SIMPLIFIED, rng):
+        search.stage = "done"
+        spend_rest(search, rng)
+        return
+    judge_incumbent(search)  # from the starts by which plainer trees are judged
     search.incumbent = simplify(
-        search.evaluator,
+        evaluator,
         search.incumbent,
         search.judgement.score,
-        left,
+        left - evaluator.steps,
         price,
         basis_of=partial(basis_of, search),
+        judgement=search.judgement,
     )
     judge_incumbent(search)
     search.digits = enough_digits(search.evaluator, search.incumbent, search.judgement.score, price)

@@ -25,10 +25,8 @@ STAGES: Mapping[str, Callable[[SearchState, Rng], None]] = {
     "done": spend_rest,
 }
 """What an iteration does in each stage; a stage lasts for some iterations, and names the next one."""
-_WITHOUT_WORST = ("polish", "anew", "grow")
-"""The stages in which the worst starts do not count."""
-_LISTED_WITHOUT_WORST = ("measure", "race", *_WITHOUT_WORST)
-"""The same for lists of actions; where actions are numbers, all trees of a race may fail from some starts."""
+_WITHOUT_WORST = ("measure", "race", "polish", "anew", "grow")
+"""The stages in which neither the worst starts count, nor the movement of actions: they find a structure."""
 
 
 def advance(search: SearchState, runner: EpisodeRunner, rng: Rng) -> None:
@@ -37,8 +35,7 @@ def advance(search: SearchState, runner: EpisodeRunner, rng: Rng) -> None:
     evaluator.runner = runner
     evaluator.steps = 0
     evaluator.check_starts()
-    without_worst = _LISTED_WITHOUT_WORST if search.base.listed else _WITHOUT_WORST
-    evaluator.weighs_worst = search.stage not in without_worst
+    evaluator.weighs_worst = search.stage not in _WITHOUT_WORST
     if search.stage != "done":  # nor is a tree chosen by starts that it has been chosen by before
         evaluator.judging_starts = evaluator.starts(rng, n_judging_starts(search))
     STAGES[search.stage](search, rng)

@@ -13,14 +13,18 @@ from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.kernels.treesearch.candidates import Floats, Units
 
-RACE = 0.25
-POLISH = 0.35
-GROW = 0.75
-REFINE = 0.87
-PATTERN = 0.93
+RACE = 0.2
+POLISH = 0.25
+GROW = 0.85
+REFINE = 0.9
+PATTERN = 0.94
 """The shares of the budget at which the stages end; the rest is for making the tree plainer."""
+RACE_AGAIN = 0.45
+"""The share of a second race, where trees do not grow."""
 FIRST_STEPS = (0.3, 0.1, 0.03)
 """The first steps of racers at a tree that the search begins at: how near it is to the best is not known."""
+INCUMBENT_STEP = 0.2
+"""The first step of a racer that begins at the incumbent again: it was searched before."""
 OBSERVATIONS = 4000
 """Observations of episodes through which cuts are drawn, at most."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from spaql.algorithms.mirrors.detection import FEWEST, chosen_mirror
 from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.replay.encoding import ActionCode
 from spaql.algorithms.replay.memory import LARGEST, Memory
-from spaql.algorithms.treesearch.trees import CandidateTree, Rng
+from spaql.algorithms.treesearch.trees import CandidateTree, Rng, in_cut_units
 from spaql.errors import ArchiveError, BadEnvironmentError
 from spaql.kernels.treesearch.candidates import Bools, Floats
 from spaql.problems import Problem
@@ -30,7 +31,7 @@ def mirror_of(setting: str, problem: Problem, budget: int, rng: Rng) -> tuple[Mi
     """Return the mirror that is given by a setting, or that random actions show, and the steps they took.
 
     Whether episodes end in the mirror, too, is not tested, as random actions see few ends: a mirror that is
-    none costs some racers, and wins no race.
+    none costs most racers, and wins no race.
     """
     code = ActionCode(problem.actions.space)
     memory = Memory(problem.states.dims, code.numbers)
@@ -126,6 +127,20 @@ def basis_if_symmetric(tree: CandidateTree, mirror: Mirror) -> Floats | None:
     vector = tree.vector
     nearest = nearest_in(basis, vector)
     return basis if np.allclose(nearest, vector, rtol=1e-9, atol=1e-12) else None
+
+
+def symmetrised(tree: CandidateTree, mirror: Mirror) -> CandidateTree | None:
+    """Return the nearest tree that is its own mirror image; None if a cut would have no weights."""
+    used = usable_in_cuts(mirror, tree.side)
+    numbers = tree.numbers.copy()
+    free = tree.free.copy()
+    for node in np.flatnonzero(tree.left >= 0):
+        numbers[node, 0, 1:] *= used
+        if tree.locked.any() or not tree.allowed.all() or not numbers[node, 0, 1:].any():
+            return None
+        numbers[node, 0], free[node, 0] = in_cut_units(numbers[node, 0], used)
+    tree = replace(tree, numbers=numbers, free=free)
+    return tree.with_vector(nearest_in(symmetric_basis(tree, mirror), tree.vector))
 
 
 def nearest_in(basis: Floats, vector: Floats) -> Floats:

@@ -295,6 +295,14 @@ def random_cut(through: Floats, rng: Rng, used: Bools | None = None) -> tuple[Fl
     return cut, free
 
 
+def in_cut_units(cut: Floats, used: Bools) -> tuple[Floats, Bools]:
+    """Return a cut whose largest weight is 1 or -1, and which of its numbers are free: all others in use."""
+    free = np.array([True, *used])
+    main = 1 + int(np.argmax(np.abs(cut[1:])))
+    free[main] = False
+    return cut / abs(cut[main]), free
+
+
 def random_tree(
     tree: CandidateTree,
     leaves: int,
