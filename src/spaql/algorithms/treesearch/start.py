@@ -125,16 +125,19 @@ class Start:
         return mean(lead) <= nearly + doubt
 
     def _random_trees(self, rng: Rng) -> tuple[CandidateTree, Floats]:
-        """Return the best of some random trees, and the inputs of the better half."""
+        """Return the best of some random trees, and the inputs of the better half.
+
+        The first one does nothing: where it is the best, no tree that does worse is returned.
+        """
         search = self._search
         evaluator = self._search.evaluator
         last = evaluator.steps + min(_MEASURED, 1 + search.budget // 50)
         played: list[tuple[float, Floats]] = []
         trees: list[CandidateTree] = []
         through = np.zeros((1, self._like.dims))
-        while evaluator.steps < last:
-            size = int(rng.integers(1, 5))
-            trees.append(random_tree(search.base, min(size, self._settings.max_leaves), through, rng))
+        while evaluator.steps < last or len(trees) < 2:
+            size = min(int(rng.integers(1, 5)), self._settings.max_leaves)
+            trees.append(random_tree(search.base, size, through, rng) if trees else search.base)
             seen, total = self._visited(trees[-1], evaluator.starts(rng, 2))
             played.append((total, seen))
             inputs = np.concatenate([seen for _, seen in played])
