@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import spaql
 from oblique_trees import oblique_trees
 from random_trees import random_tree
-from spaql.controllers import Explanation, Laws, PartitionPolicy, controller_of
+from spaql.controllers import Explanation, Laws, PartitionPolicy
 from uncompiled import examples
 
 AGENTS = {
@@ -28,11 +28,6 @@ def policy(request: pytest.FixtureRequest) -> PartitionPolicy:
     return agent.policy
 
 
-@pytest.fixture(scope="module")
-def rules(policy: PartitionPolicy) -> spaql.Controller:
-    return controller_of(policy, 0 if policy.time_variant else None, effort=1000)
-
-
 def _points(policy: spaql.Policy) -> np.ndarray:
     low, high = (
         np.clip(bound, -3.0, 3.0) for bound in (policy.observation_space.low, policy.observation_space.high)
@@ -40,13 +35,11 @@ def _points(policy: spaql.Policy) -> np.ndarray:
     return np.random.default_rng(0).uniform(low, high, (40, len(low)))
 
 
-def test_the_nearest_change_is_one_and_there_is_none_before_it(
-    policy: PartitionPolicy, rules: spaql.Controller
-) -> None:
+def test_the_nearest_change_is_one_and_there_is_none_before_it(policy: PartitionPolicy) -> None:
     for point in _points(policy):
         state = (np.array([0]),)
         done = policy.predict(point, state, deterministic=True)[0]
-        explained = rules.explain(point)
+        explained = policy.explain(point)
         names = list(explained.observation)
         for change in explained.changes:
             j = names.index(change.observation)
@@ -61,11 +54,11 @@ def test_the_nearest_change_is_one_and_there_is_none_before_it(
                 assert not inside or np.all(policy.predict(beyond, state, deterministic=True)[0] == done)
 
 
-def test_a_number_without_a_change_changes_nothing(policy: PartitionPolicy, rules: spaql.Controller) -> None:
+def test_a_number_without_a_change_changes_nothing(policy: PartitionPolicy) -> None:
     rng = np.random.default_rng(1)
     for point in _points(policy):
         done = policy.predict(point, (np.array([0]),), deterministic=True)[0]
-        explained = rules.explain(point)
+        explained = policy.explain(point)
         named = {change.observation for change in explained.changes}
         for j, name in enumerate(explained.observation):
             if name not in named:
@@ -77,9 +70,9 @@ def test_a_number_without_a_change_changes_nothing(policy: PartitionPolicy, rule
                     assert np.all(policy.predict(moved, (np.array([0]),), deterministic=True)[0] == done)
 
 
-def test_conditions_hold(policy: PartitionPolicy, rules: spaql.Controller) -> None:
+def test_conditions_hold_and_the_best_choice_is_played(policy: PartitionPolicy) -> None:
     for point in _points(policy):
-        explained = rules.explain(point)
+        explained = policy.explain(point)
         for said in explained.conditions:
             name = next(n for n in explained.observation if n in said)
             x = explained.observation[name]
@@ -87,6 +80,11 @@ def test_conditions_hold(policy: PartitionPolicy, rules: spaql.Controller) -> No
             high = re.search(r"(?: < (\S+))?$", said)[1]
             assert low is None or x >= float(low) - 1e-3
             assert high is None or x < float(high) + 1e-3
+        q = [one.q for one in explained.candidates]
+        assert q == sorted(q, reverse=True)
+        assert all(one.visits >= 0 for one in explained.candidates)
+        if policy.actions.sizes == (2,):
+            assert explained.action in explained.candidates[0].actions
 
 
 @st.composite
@@ -163,19 +161,22 @@ def test_an_observation_that_never_is_is_explained_with_a_warning() -> None:
 
 def test_it_reads_well() -> None:
     agent = AGENTS["cartpole200"]().learn(iterations=150, progress_bar=False)
-    lines = str(controller_of(agent).explain([0.0, 0.1, 0.05, -0.2])).splitlines()
+    lines = str(agent.policy.explain([0.0, 0.1, 0.05, -0.2])).splitlines()
     assert lines[0] == "cart position [m] = 0"
     assert [line.split()[0] for line in lines if line and line[0] != " "][4:] == [
-        "does", "because", "instead",
+        "does", "because", "choices", "instead",
     ]  # fmt: skip
 
 
-def test_what_is_no_observation_is_refused(rules: spaql.Controller) -> None:
+def test_what_is_no_observation_is_refused(policy: PartitionPolicy) -> None:
     with pytest.raises(spaql.SettingError, match="numbers"):
-        rules.explain([0.0])
+        policy.explain([0.0])
     with pytest.raises(spaql.BadEnvironmentError, match="NaN"):
-        rules.explain(np.full(rules.dims, np.nan))
-    assert isinstance(rules.explain(np.zeros(rules.dims)), Explanation)
+        policy.explain(np.full(policy.states.dims, np.nan))
+    if policy.time_variant:
+        with pytest.raises(spaql.SettingError, match="time step"):
+            policy.explain(np.zeros(policy.states.dims), step=99)
+    assert isinstance(policy.explain(np.zeros(policy.states.dims)), Explanation)
 
 
 def _saturated_tree() -> spaql.Controller:

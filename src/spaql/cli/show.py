@@ -97,13 +97,17 @@ def _explanation(
     source: Agent | Design, at: list[float] | dict[str, float] | None, episode: int | None, step: int | None
 ) -> Explanation:
     """Return the explanation of an observation, of given features, or of a moment of an episode."""
-    from spaql.controllers import controller_of
+    from spaql.controllers import PartitionPolicy, controller_of
     from spaql.controllers.resolve import policy_of
     from spaql.evaluation.moment import moment_of
 
     policy = policy_of(source)
-    # By the numbers of the leaves that are shown.
-    controller = controller_of(policy, (step or 0) if policy.time_variant else None)
+    if isinstance(policy, PartitionPolicy):
+        if isinstance(at, dict):
+            raise SettingError("The policy of a partition has no features: give an observation.")
+        observation = moment_of(source, episode, step).observation if episode is not None else at
+        return policy.explain(observation, step or 0)
+    controller = controller_of(policy)  # by the numbers of the leaves that are shown
     if episode is not None:
         moment = moment_of(source, episode, step)
         return controller.explain(moment.observation, moment.state)

@@ -3,7 +3,7 @@
 from spaql.controllers.build import controller_of
 from spaql.controllers.controller import Controller
 from spaql.controllers.edit import edited, locked, moved
-from spaql.controllers.explanation import Change, Explanation
+from spaql.controllers.explanation import Candidate, Change, Explanation
 from spaql.controllers.features import (
     Angle,
     AngleError,
@@ -33,6 +33,7 @@ from spaql.controllers.text import text
 __all__ = [
     "Angle",
     "AngleError",
+    "Candidate",
     "Change",
     "Controller",
     "Difference",

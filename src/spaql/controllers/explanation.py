@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.controllers.arrays import copied_nodes
-from spaql.controllers.crossings import Floats, Planes, located, moved_to, planes
+from spaql.controllers.crossings import Crossings, Floats, located, moved_to, planes
 from spaql.controllers.mirrored import folded
 from spaql.controllers.rules import Lock
 from spaql.controllers.text import leaf_text
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from spaql.controllers.controller import Controller
 
 DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Actions that share a ball of the partition, with its Q and visits."""
+
+    actions: str
+    q: float
+    visits: int
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,8 @@ class Explanation:
     """The leaf that was reached."""
     conditions: tuple[str, ...]
     """The conditions of the rule; none if there is one leaf."""
+    candidates: tuple[Candidate, ...]
+    """The actions to choose from, best first, for a policy with action values."""
     changes: tuple[Change, ...]
     """For each number that can change the action alone, the nearest boundary at which it does, sorted by
     distance. For affine laws, boundaries to another law whose action differs from the current one."""
@@ -91,6 +102,15 @@ class Explanation:
         lines += _block("by", [self.law] if self.law else [])
         everywhere = f"the same {'law holds' if self.law else 'is done'} everywhere"
         lines += _block("because", [*(self.conditions or (everywhere,)), f"({self.leaf})"])
+        if self.candidates:
+            width = max(len(candidate.actions) for candidate in self.candidates)
+            lines += _block(
+                "choices",
+                [
+                    f"{c.actions:{width}}  Q = {number_text(c.q, DIGITS)}, {c.visits:,} visits"
+                    for c in self.candidates
+                ],
+            )
         what = "no other law that begins with another action" if self.law and not self.listed else "nothing"
         nothing = f"{what}, whichever number changes alone"
         nearest = [str(change) for change in self.changes]
@@ -124,24 +144,31 @@ def conditions(
     return tuple(texts)
 
 
-def _changes(
+def explain_cell(
     point: Floats,
-    names: Sequence[str],
+    named: dict[str, float],
+    because: tuple[str, ...],
+    leaf: str,
     cuts: Sequence[Floats],
     space: Box | Discrete,
-    oblique: Planes,
     which: Callable[[Floats], NDArray[Any]],
     play: Callable[[Floats], NDArray[Any]],
     do: Callable[[Floats], ExplainedAction],
-) -> tuple[Change, ...]:
-    """Return the nearest other action for each number of an observation, the nearest number first.
+    candidates: tuple[Candidate, ...] = (),
+    *,
+    crossings: Callable[[int], Crossings] | None = None,
+    listed: bool = True,
+) -> Explanation:
+    """Return the explanation of the action in the cell of an observation.
 
     Parameters
     ----------
-    point, names
-        The observation.
-    cuts, oblique
-        Boundaries of leaves in each dimension, and those of several numbers.
+    point, named
+        The observation (see `observed`).
+    because, leaf
+        The conditions of its cell (see `conditions`), and the name of the cell.
+    cuts
+        Boundaries of cells, in each dimension.
     space
         Of the observations.
     which
@@ -150,15 +177,23 @@ def _changes(
         Returns the actions that are played, one row per observation.
     do
         Returns the outcome for one observation.
+    candidates
+        The actions to choose from.
+    crossings
+        Returns, for a dimension, where it may cross further boundaries, of several numbers.
+    listed
+        Whether the actions are those of a list.
     """
     outcome = do(point)
+    names = list(named)
     law, played = (of(point[np.newaxis]) for of in (which, play))
     changes = []
     low, high = (ends.tolist() for ends in space_bounds(space))
     for j, row in enumerate(cuts):
         bounds = low[j], high[j]
         inside = row[(row > bounds[0]) & (row <= bounds[1])]
-        inside = np.union1d(inside, located(oblique.crossings(point, j), point, j, bounds, which))
+        if crossings is not None:
+            inside = np.union1d(inside, located(crossings(j), point, j, bounds, which))
         if not len(inside):
             continue
         # The largest float below a cut lies under it, the cut itself above.
@@ -171,11 +206,23 @@ def _changes(
             if new.action != outcome.action:
                 by = float(inside[i] - point[j])
                 to = float(inside[i])
-                # Relative to the distance between the first cut and the last.
-                way = abs(by) / (float(np.ptp(inside)) or 1.0)
+                way = abs(by) / (
+                    float(np.ptp(inside)) or 1.0
+                )  # relative to the distance between the first cut and the last
                 changes.append((way, j, Change(names[j], by, to, new.action, new.value, new.law)))
                 break
-    return tuple(change for *_, change in sorted(changes, key=lambda entry: entry[:2]))
+    return Explanation(
+        observation=named,
+        outside=_outside(named, space),
+        action=outcome.action,
+        value=outcome.value,
+        law=outcome.law,
+        leaf=leaf,
+        conditions=because,
+        candidates=candidates,
+        changes=tuple(change for *_, change in sorted(changes, key=lambda entry: entry[:2])),
+        listed=listed,
+    )
 
 
 def _outside(named: dict[str, float], space: Box | Discrete) -> tuple[str, ...]:
@@ -229,25 +276,17 @@ def explained(controller: Controller, inputs: Any, memory: Floats) -> Explanatio
         place = int(done[0]) - controller.frame.first
         return ExplainedAction(controller.actions[place], (int(done[0]),), text)
 
-    done = outcome(point)
-    return Explanation(
-        observation=named,
-        outside=_outside(named, controller.input_space),
-        action=done.action,
-        value=done.value,
-        law=done.law,
-        leaf=f"leaf {number} of {controller.n_leaves}" if fold is None else fold.place(point),
-        conditions=conditions(low, high, controller.number_names(DIGITS)),
-        changes=_changes(
-            point,
-            list(named),
-            thresholds[: controller.dims],
-            controller.input_space,
-            oblique,
-            law,
-            play,
-            outcome,
-        ),
+    return explain_cell(
+        point,
+        named,
+        conditions(low, high, controller.number_names(DIGITS)),
+        f"leaf {number} of {controller.n_leaves}" if fold is None else fold.place(point),
+        thresholds[: controller.dims],
+        controller.input_space,
+        law,
+        play,
+        outcome,
+        crossings=lambda j: oblique.crossings(point, j),
         listed=controller.discrete,
     )
 
