@@ -19,6 +19,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+from boards import BOARDS, Board, DoesNotFitError, compile_for, missing, room
 from export_forms import FORMS, KINDS, SAFE, mutant
 from feature_controllers import random_controller
 from random_trees import random_tree
@@ -28,7 +29,6 @@ from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.language import Target
 from spaql.export.languages.c import C
 from spaql.export.machine import Machine, machine_of
-from spaql.export.machines.boards import BOARDS, Board, DoesNotFitError, compile_for, missing, room
 from spaql.export.test_states import leaf_centres
 
 
@@ -131,22 +131,21 @@ def machines(sizes: str, dims: int, seed: int, as_json: bool) -> None:
         for number in ("float", "fixed") if board.name == "ATmega328P" else ("double", "float", "fixed"):
             for size in map(int, sizes.split(",")):
                 tree = random_tree(np.random.default_rng(seed), dims, size, fresh=1.0)
-                for form in ("rules", "table"):
-                    rows.append(_measured(board, machine_of(tree, number), form))
-                    if not as_json:
-                        click.echo("  ".join(f"{key} {value}" for key, value in rows[-1].items()))
+                rows.append(_measured(board, machine_of(tree, number)))
+                if not as_json:
+                    click.echo("  ".join(f"{key} {value}" for key, value in rows[-1].items()))
     if as_json:
         click.echo(json.dumps(rows))
 
 
-def _measured(board: Board, machine: Machine, form: str) -> dict[str, object]:
+def _measured(board: Board, machine: Machine) -> dict[str, object]:
     tree = machine.controller
     number = machine.number
-    row: dict[str, object] = {"machine": board.name, "number": number.name, "form": form}
+    row: dict[str, object] = {"machine": board.name, "number": number.name}
     row |= {"leaves": tree.n_leaves, "depth": tree.depth}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        compile_for(board, folder, C(form).write(machine, "controller"))
+        compile_for(board, folder, C().write(machine, "controller"))
         inputs = number.inputs(np.array(list(leaf_centres(tree, number))))
         try:
             needs = room(board, folder, machine)
@@ -156,7 +155,7 @@ def _measured(board: Board, machine: Machine, form: str) -> dict[str, object]:
         if not np.array_equal(answers.actions, machine.wanted(inputs)):
             raise click.ClickException(f"{board.name} gives other actions than the tree.")
         worst = round(float(answers.cost.max()))
-        return row | {"flash": needs.flash, "ram": needs.ram, "stack": needs.stack, machine.unit: worst}
+        return row | {"flash": needs.flash, "ram": needs.ram, "stack": needs.stack, board.unit: worst}
 
 
 if __name__ == "__main__":

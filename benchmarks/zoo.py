@@ -17,16 +17,17 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import spaql
+from boards import M4, compile_for, missing, sizes_of
 from spaql import zoo
 from spaql.classical import tune
 from spaql.controllers import Controller
 from spaql.errors import SettingError
 from spaql.export.languages.c import C
 from spaql.export.machine import machine_of
-from spaql.export.machines.timing import timing_of
 from spaql.formatting import number, places, with_interval
 from spaql.plugins.compare.baselines import CLASSICAL
 from spaql.plugins.compare.baselines.classical import ClassicalPolicy
@@ -40,7 +41,6 @@ PAGE = ROOT / "docs" / "zoo.md"
 SEED = 0
 EPISODES = 1_000
 EVALUATION_SEED = 1_000_000
-MACHINE = "Cortex-M4F"
 MILLION = 1_000_000
 
 
@@ -99,10 +99,12 @@ def made(name: str, beside: tuple[zoo.Beside, ...]) -> zoo.Entry:
 
 def flash(controller: Controller) -> int | None:
     """Return the bytes of `spaql export --to c --number float` on a Cortex-M; None without its compiler."""
-    machine = machine_of(controller, "float")
-    report = timing_of(machine, C().write(machine, "controller"))
-    row = next(one for one in json.loads(report)["machines"] if one["machine"] == MACHINE)
-    return row.get("flash_bytes")
+    if missing(M4):
+        return None
+    with TemporaryDirectory() as folder:
+        compile_for(M4, Path(folder), C().write(machine_of(controller, "float"), "controller"))
+        text, data, _ = sizes_of(M4, Path(folder) / "controller.o")
+    return text + data
 
 
 def classical(problem: str) -> Iterator[zoo.Beside]:

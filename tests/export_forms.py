@@ -20,12 +20,9 @@ from spaql.export.wasm.target import Wasm
 from tree_differences import differences
 
 FORMS: dict[str, tuple[Target, str]] = {
-    "C double, rules": (C("rules"), "double"),
-    "C double, table": (C("table"), "double"),
-    "C float, rules": (C("rules"), "float"),
-    "C float, table": (C("table"), "float"),
-    "C fixed, rules": (C("rules"), "fixed"),
-    "C fixed, table": (C("table"), "fixed"),
+    "C double": (C(), "double"),
+    "C float": (C(), "float"),
+    "C fixed": (C(), "fixed"),
     "Structured Text, LREAL": (StructuredText(), "double"),
     "Structured Text, REAL": (StructuredText(), "float"),
     "ONNX double": (Onnx(), "double"),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
 
-from spaql.export.language import LanguageSyntax, Source, Target
+from spaql.export.language import Source, Target
 from spaql.export.played import PLAYED, SAMPLES, Player, driven
 from spaql.export.processes import find_program, version_of
+from spaql.export.syntax import Syntax
 from spaql.languages import in_comment
-from spaql.program.ir import All, Compare, Program, Some
+from spaql.program.ir import Program
 
 
 class Lua(Target):
@@ -55,10 +55,22 @@ class Lua(Target):
         return version_of("lua5.4", option="-v")
 
 
-class LuaSyntax(LanguageSyntax):
-    """Lua; the variables of the state are fields of a table `state`."""
+class LuaSyntax(Syntax):
+    """Lua; the variables of the state are fields of a table `state`.
 
-    words = MappingProxyType({All: "and", Some: "or"})
+    Constants are floats, because Lua's integers overflow.
+    """
+
+    conjunction = "and"
+    disjunction = "or"
+    negation = "not ({})"
+    unequal = "~="
+    in_leaf = "state.leaf == {}"
+    assignment = "{} = {}"
+    call = "{outputs} = {part}({arguments})"
+    comment = "-- {}"
+    opening = "if {} then"
+    further = "elseif {} then"
     otherwise = "else"
     end = "end"
     kept = "state.{}"
@@ -66,38 +78,6 @@ class LuaSyntax(LanguageSyntax):
         and break do else elseif end false for function goto if in local nil not or repeat return then true
         until while math observation state
     """
-
-    def number(self, x: float) -> str:
-        """Return a constant, which is a float: Lua's integers overflow."""
-        return repr(x)
-
-    def compared(self, given: Compare) -> str:
-        """Return a comparison."""
-        return super().compared(given).replace(" != ", " ~= ")
-
-    def assigned(self, name: str, value: str) -> str:
-        """Return an assignment."""
-        return f"{name} = {value}"
-
-    def negated(self, condition: str) -> str:
-        """Return the negation of a condition."""
-        return f"not ({condition})"
-
-    def is_leaf(self, number: int) -> str:
-        """Return the question whether the leaf has a number."""
-        return f"state.leaf == {number}"
-
-    def note(self, text: str) -> str:
-        """Return a comment."""
-        return f"-- {in_comment(text)}"
-
-    def opening(self, condition: str, *, further: bool) -> str:
-        """Return the line before the statements of a condition."""
-        return f"{'elseif' if further else 'if'} {condition} then"
-
-    def called(self, part: str, arguments: Sequence[str], outputs: Sequence[str]) -> str:
-        """Return the statement that sets numbers by the outputs of a part of the program."""
-        return f"{', '.join(self.plain(outputs))} = {part}({', '.join(self.plain(arguments))})"
 
 
 def body(program: Program, syntax: LuaSyntax) -> Iterator[str]:

@@ -162,17 +162,6 @@ def in_xml(text: str) -> str:
     return quoteattr(printable(text))
 
 
-def in_dot(text: str) -> str:
-    r"""Return a text as a string of DOT, with its quotes.
-
-    Examples
-    --------
-    >>> print(in_dot('say "\\n"'))
-    "say \"\\n\""
-    """
-    return '"' + printable(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 def in_figure(text: str) -> str:
     r"""Return a text for Matplotlib, to which signs of dollars begin and end formulas.
 

@@ -150,8 +150,8 @@ def test_of_several_numbers_it_is_said_which() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"offset": np.nan}, "finite numbers, not NaN"),
-        ({"gains": {"x0": np.inf}}, "finite numbers, not NaN"),
+        ({"offset": np.nan}, "Laws have finite gains"),
+        ({"gains": {"x0": np.inf}}, "Laws have finite gains"),
         ({"gains": {"x1": 1.0}}, "no observation 'x1': there is 0 x0"),
         ({"offset": {"u9": 1.0}}, "no action 'u9'"),
         ({"action": [2.5]}, "u0 from -2 to 2"),
@@ -363,11 +363,11 @@ def test_scores_are_changed_one_by_one() -> None:
         ({"offset": 0.5}, "a score for each action: say which of close, stay, open"),
         ({"gains": {"x0": 0.5}}, "say which of close, stay, open"),
         ({"offset": {"shut": 0.5}}, "no action 'shut'"),
-        ({"offset": {"open": np.inf}}, "not NaN or infinite"),
-        ({"offset": {"open": np.nan}}, "not NaN or infinite"),
-        ({"gains": {("open", "x0"): np.inf}}, "not NaN or infinite"),
-        ({"offset": {"open": -np.inf, "close": -np.inf}}, "leave one of the offsets finite"),
-        ({"gains": {("stay", "x0"): 1.0}}, "stay is never taken in this leaf"),
+        ({"offset": {"open": np.inf}}, "Laws have finite gains"),
+        ({"offset": {"open": np.nan}}, "Laws have finite gains"),
+        ({"gains": {("open", "x0"): np.inf}}, "Laws have finite gains"),
+        ({"offset": {"open": -np.inf, "close": -np.inf}}, "A law takes a discrete action at least"),
+        ({"gains": {("stay", "x0"): 1.0}}, "one that is never taken has gains of 0"),
         ({"action": "shut"}, "no action 'shut'"),
     ],
 )

@@ -1,11 +1,5 @@
 """The leaves of a tree as rows: each form says what the tree does."""
 
-import csv
-import io
-import re
-import shutil
-import subprocess
-
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
@@ -14,7 +8,7 @@ from hypothesis import given, settings
 import spaql
 from oblique_trees import oblique_trees
 from oblique_trees import points as observations
-from spaql.controllers import Controller, Laws, dot, table, table_csv, table_latex, table_markdown
+from spaql.controllers import Controller, Laws, table, table_latex, table_markdown
 from spaql.tables import latex, markdown
 from uncompiled import examples
 
@@ -57,42 +51,19 @@ def points(tree: Controller) -> np.ndarray:
     return np.concatenate([np.stack(found, axis=1), rng.normal(size=(3000, tree.dims))])
 
 
-def from_csv(tree: Controller, text: str, batch: np.ndarray) -> np.ndarray:
-    """Control by nothing but the text of a table."""
-    rows = list(csv.DictReader(io.StringIO(text)))
-    ends = np.array(
-        [
-            [[float(row[f"{name} {end}"]) for name in tree.observations] for end in ("low", "high")]
-            for row in rows
-        ]
-    )
-    inside = ((ends[:, 0] <= batch[:, None]) & (batch[:, None] < ends[:, 1])).all(axis=2)
+def decided(tree: Controller, batch: np.ndarray) -> np.ndarray:
+    """The laws that the rows of a table lead to."""
+    rows = table(tree)
+    numbers = tree.numbers(batch)
+    inside = ((rows.low <= numbers[:, None]) & (numbers[:, None] < rows.high)).all(axis=2)
     assert (inside.sum(axis=1) == 1).all()
-    given = []
-    for x, i in zip(batch, inside.argmax(axis=1), strict=True):
-        row = rows[i]
-        if isinstance(tree.action_space, Discrete):
-            given.append(int(row["action"]))
-            assert row["name"] == tree.actions[int(row["action"]) - int(tree.action_space.start)]
-        elif not tree.laws.constant.all():
-            u = float(row["u [N] offset"])
-            for name, value in zip(tree.observations, x, strict=True):
-                u += float(row[f"u [N] gain of {name}"]) * value
-            given.append([min(max(u, float(row["u [N] least"])), float(row["u [N] most"]))])
-        else:
-            given.append([float(row[name]) for name in tree.actions])
-    return np.array(given)
+    return rows.leaf[inside.argmax(axis=1)]
 
 
-def test_csv_is_the_controller(tree: Controller) -> None:
-    batch = points(tree)
-    assert (from_csv(tree, table_csv(tree), batch) == tree.act(batch)).all()
-
-
-def test_csv_of_laws_is_the_controller() -> None:
-    batch = points(laws())
-    given = from_csv(laws(), table_csv(laws()), batch)
-    assert (given.astype(np.float32) == laws().act(batch)).all()
+def test_rows_are_the_controller(tree: Controller) -> None:
+    for controller in (tree, laws()):
+        batch = points(controller)
+        assert np.array_equal(decided(controller, batch), controller.find(batch))
 
 
 def test_rows_are_the_printed_leaves(tree: Controller) -> None:
@@ -133,60 +104,14 @@ def test_a_tree_of_one_leaf() -> None:
     agent = spaql.SPAQL("cartpole200", seed=0)
     one = spaql.controller_of(agent)
     assert one.n_leaves == 1
-    assert len(table_csv(one).splitlines()) == 2
-    assert dot(one).count("label") == 1
-
-
-def test_graphs_name_every_rule_once(tree: Controller) -> None:
-    text = dot(tree, digits=None)
-    rules = int((tree.feature >= 0).sum())
-    assert len(re.findall(r"^  n\d+ \[label", text, re.MULTILINE)) == rules
-    assert text.count(" -> ") == 2 * rules
-    assert text.count("label=yes") == text.count("label=no") == rules
-    for name, threshold in zip(tree.feature, tree.threshold, strict=True):
-        assert (
-            name < 0 or f"{tree.observations[name]} < {0.0 if abs(threshold) < 1e-300 else threshold}" in text
-        )
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
-def test_graphviz_draws_them(tree: Controller) -> None:
-    for one in (tree, laws()):
-        drawn = subprocess.run(["dot", "-Tsvg"], input=dot(one), capture_output=True, text=True, check=True)
-        assert drawn.stderr == ""
-        assert drawn.stdout.count('class="edge"') == 2 * int((one.feature >= 0).sum())
-
-
-def from_sums(tree: Controller, text: str, batch: np.ndarray) -> np.ndarray:
-    """Control by the text of a table of scores, where sums are columns like observations."""
-    rows = list(csv.DictReader(io.StringIO(text)))
-    names = table(tree).names()
-    low, high = (
-        np.array([[float(row[f"{name} {end}"]) for name in names] for row in rows]) for end in ("low", "high")
-    )
-    numbers = tree.numbers(batch)
-    inside = ((low <= numbers[:, None]) & (numbers[:, None] < high)).all(axis=2)
-    assert (inside.sum(axis=1) == 1).all()
-    given = []
-    for x, i in zip(batch.tolist(), inside.argmax(axis=1), strict=True):
-        if tree.laws.constant[table(tree).leaf].all():
-            given.append(int(rows[i]["action"]))
-            continue
-        scores = []
-        for action in tree.actions:
-            score = float(rows[i][f"{action} offset"])
-            for name, value in zip(tree.observations, x, strict=True):
-                score += float(rows[i][f"{action} gain of {name}"]) * value
-            scores.append(score)
-        given.append(int(tree.action_space.start) + int(np.argmax(scores)))
-    return np.array(given)
+    assert len(table(one)) == 1
 
 
 @given(tree=oblique_trees(("switching",)))
 @settings(max_examples=examples(60))
-def test_csv_of_sums_and_scores_is_the_controller(tree: Controller) -> None:
+def test_rows_of_sums_are_the_controller(tree: Controller) -> None:
     batch = observations(40)[:-3]
-    assert np.array_equal(from_sums(tree, table_csv(tree), batch), tree.act(batch))
+    assert np.array_equal(decided(tree, batch), tree.find(batch))
 
 
 def switching() -> Controller:
@@ -215,9 +140,3 @@ def test_sums_that_read_the_same_are_columns_of_their_own() -> None:
     assert lines[0] == f"| level [m] | inflow | {name} | {name} (2) | action |"
     assert lines[3] == "|  |  | ≥ 0.25 | < 0.5 | open if level [m] - 0.5 * inflow > 0.12 else close |"
     assert len(lines) == 5
-
-
-def test_graphs_write_sums_out() -> None:
-    graph = dot(switching())
-    assert 'n0 [label="level [m] - 0.333 * inflow < 0.25"];' in graph
-    assert '[label="open if level [m] - 0.5 * inflow > 0.125 else close"' in graph

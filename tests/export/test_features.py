@@ -30,7 +30,6 @@ from spaql.controllers import (
 from spaql.export import ExportedPolicy, controller_from_json
 from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.json_form import SCHEMA
-from spaql.export.languages.c import C
 from spaql.export.languages.python import Python
 from spaql.export.machine import Machine, machine_of
 from spaql.export.test_states import BOUNDARIES
@@ -105,11 +104,6 @@ def test_features_without_memory_are_the_same_in_every_target(kind: str, actions
     safe = None if actions is LISTED else [0.25, 0.125]
     points = check(TARGETS[kind], machine_of(static(1, actions), number, safe), tmp_path)
     assert points[BOUNDARIES] > 1000
-
-
-def test_features_without_memory_as_a_table(tmp_path: Path) -> None:
-    check(C("table"), machine_of(static(2, BOX)), tmp_path)
-    check(C("table"), machine_of(static(2, LISTED)), tmp_path)
 
 
 @pytest.mark.parametrize("actions", [BOX, LISTED], ids=["range", "list"])

@@ -93,7 +93,6 @@ def test_a_difference_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
     [
         (lambda tree, out: spaql.export.c(tree, out / "my-tree.c"), "use letters"),
         (lambda tree, out: spaql.export.c(tree, out / "controller.txt"), "controller.c"),
-        (lambda tree, out: spaql.export.c(tree, out / "controller.c", form="list"), "'rules' or 'table'"),
         (
             lambda tree, out: spaql.export.c(tree, out / "controller.c", number="half"),
             "'double', 'float' or 'fixed'",
@@ -204,7 +203,7 @@ def test_the_safe_action_may_be_given_by_its_name(run: Path, tmp_path: Path) -> 
 def test_the_command_refuses_in_sentences(run: Path, tmp_path: Path) -> None:
     words = ["export", str(run), "--out", str(tmp_path / "out")]
     for more, message in (
-        (["--to", "json", "--number", "float"], "no --number for json"),
+        (["--to", "json", "--number", "float"], "must be 'double' for JSON"),
         (["--to", "c", "--safe-action", "a"], "There is no action 'a': there are 0 (push left), 1"),
         (["--to", "c", "--safe-action", "7"], "There is no action 7"),
         ([], "Give --to TARGET and --out FOLDER, or --check FILE."),

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,9 @@ from spaql.export.compilers import FLAGS
 from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.languages.c import C
 from spaql.export.machine import Machine, machine_of
-from spaql.export.machines.boards import AVR, M3, M4, Arm, NotForMachineError, compile_for, missing
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from boards import AVR, M3, M4, Arm, NotForMachineError, compile_for, missing
 
 
 def check(machine: Machine, flags: tuple[str, ...], folder: Path, *, fused: bool = False) -> None:

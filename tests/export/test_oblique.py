@@ -144,12 +144,12 @@ def test_a_moved_oblique_cut_is_found(form: str, upper: bool, tmp_path: Path) ->
 
 
 FAULTS = {
-    "C: <=": ("C double, rules", rb"(\*.*) < ", rb"\1 <= ", CUTS),
-    "C float: <=": ("C float, rules", rb"(\*.*) < ", rb"\1 <= ", CUTS),
-    "C: NaN to the left": ("C double, rules", rb"!\((.*\*.*) < (\S+)\)", rb"\1 >= \2", "NaN and infinities"),
-    "C table: single precision": ("C double, table", rb"double x\[", b"float x[", "boundaries"),
-    "C: a weight rounded": ("C float, rules", rb"\((-?\d\.\d+) \* x1", rb"(\1f * x1", CUTS),
-    "C table: a sum begins with 1e-16": ("C double, table", rb"sum_1 = \(", b"sum_1 = 1e-16 + (", CUTS),
+    "C: <=": ("C double", rb"(\*.*) < ", rb"\1 <= ", CUTS),
+    "C float: <=": ("C float", rb"(\*.*) < ", rb"\1 <= ", CUTS),
+    "C: NaN to the left": ("C double", rb"!\((.*\*.*) < (\S+)\)", rb"\1 >= \2", "NaN and infinities"),
+    "C: single precision": ("C double", rb"const double (\w+) = obs", rb"const float \1 = obs", "boundaries"),
+    "C: a weight rounded": ("C float", rb"\((-?\d\.\d+) \* x1", rb"(\1f * x1", CUTS),
+    "C: a sum begins with 1e-16": ("C double", rb"\((rounded\([^)]*\))", rb"((1e-16 + \1)", CUTS),
     "Python: <=": ("Python", rb"(\*.*) < ", rb"\1 <= ", CUTS),
     "Python: NaN to the left": ("Python", rb"not \((.*) < (\S+)\)", rb"\1 >= \2", "NaN and infinities"),
     "ST: <=": ("Structured Text, LREAL", rb"(\*.*) < ", rb"\1 <= ", CUTS),

@@ -64,8 +64,6 @@ def test_it_is_found_written_and_compared(name: str, tree: spaql.Controller) -> 
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["files"].keys() == {"controller.txt"}
     assert Path("code/controller.txt").read_bytes() == Path("controller.txt").read_bytes()
-    refused = CliRunner().invoke(main, [*words, "--form", "rules"])
-    assert "There is no --form for" in refused.output
 
 
 def test_a_fault_of_it_is_found_and_nothing_is_written(tree: spaql.Controller) -> None:

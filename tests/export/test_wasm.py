@@ -146,7 +146,7 @@ def test_what_is_no_module_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", ["float", "fixed"])
 def test_it_has_doubles_only(number: str, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="number"):
+    with pytest.raises(SettingError, match="number is"):
         spaql.export.wasm(two_leaf_pi(), tmp_path / "controller.wasm", number=number)
     for given in (random_tree(np.random.default_rng(1), 2, 3), two_leaf_pi()):
         if number == "fixed" and given.remembers:

@@ -14,7 +14,7 @@ from spaql.controllers import Controller
 from spaql.export.machine import machine_of
 from spaql.program.controller import controller_program
 from spaql.program.evaluate import Interpreter
-from spaql.program.ir import Assign, Binary, Number, Program, Walk, names_in
+from spaql.program.ir import Assign, Binary, Number, Program
 
 ZOO = ["cartpole-plantree", "mountain-car-treesearch", "pendulum-treesearch", "oven-treesearch"]
 FINITE = st.one_of(st.floats(-1e3, 1e3), st.floats(-1e29, 1e29))
@@ -24,10 +24,9 @@ NUMBERS = st.one_of(FINITE, st.sampled_from([math.nan, math.inf, -math.inf]))
 def assert_same_actions(tree: Controller, rows: np.ndarray) -> None:
     """The program of a tree and the tree itself give the same actions."""
     machine = machine_of(tree)
-    for table in (False, True):
-        program = Interpreter(*controller_program(machine.specification(table=table)))
-        actions = [program(row) for row in rows.tolist()]
-        np.testing.assert_array_equal(np.array(actions, np.float64), machine.wanted(rows))
+    program = Interpreter(*controller_program(machine.specification()))
+    actions = [program(row) for row in rows.tolist()]
+    np.testing.assert_array_equal(np.array(actions, np.float64), machine.wanted(rows))
 
 
 def assert_same_episode(controller: Controller, rows: np.ndarray) -> None:
@@ -65,22 +64,6 @@ def test_random_controllers_with_memory(seed: int) -> None:
     controller = random_controller(seed)
     rows = np.random.default_rng(seed).normal(size=(60, len(controller.observations)))
     assert_same_episode(controller, rows)
-
-
-def test_a_table_of_rules() -> None:
-    walk = Walk(
-        compared=("x",),
-        column=(0, 0),
-        threshold=(0.0, 2.0),
-        after=((2, 1), (3, 4)),
-        outputs=("y",),
-        offset=((1.0,), (5.0,), (7.0,)),
-        terms=("x",),
-        gain=(((0.0,),), ((2.0,),), ((0.0,),)),
-    )
-    program = Interpreter(Program(("x",), ("y",), (), (), (), (walk,)))
-    assert [program([x])[0] for x in (-1.0, 1.0, 3.0)] == [1.0, 7.0, 7.0]
-    assert set(names_in(walk)) == {"x"}
 
 
 def test_division_by_zero_is_infinite() -> None:

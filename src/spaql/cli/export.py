@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,8 +65,6 @@ class _TargetOption(click.Option):
 @click.option("--out", type=PATH, help="folder to write in")
 @click.option("--name", default="controller", help="of the files and functions")
 @click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
-@click.option("--form", type=Choice(["rules", "table"]), help="of the code  [default: by size]")
-@click.option("--standard", type=Choice(["misra"]), help="of C, checked by cppcheck, with a trace to tests")
 @click.option("--safe-action", metavar="ACTION", help="for NaN and observations beyond their bounds")
 @click.option(
     "--tolerance",
@@ -142,7 +138,7 @@ def export(
     exporter, suffix = find_exporter(target)
     if episodes < 0:
         raise SettingError(f"--episodes is a number of episodes, 0 or more: not {episodes}.")
-    options = _options_of(exporter, target, exported, options)
+    options = _options_of(exported, options)
     equivalence = exporter(
         Design(exported, source.problem) if step is not None else source,
         out / f"{name}{suffix}",
@@ -160,19 +156,11 @@ def export(
     return Report({"folder": str(out), **data}, text)
 
 
-def _options_of(
-    exporter: Callable[..., Any], target: str, exported: Controller, options: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the options that were given, for the exporter; one that it does not take is refused."""
-    from spaql.export.writing import ExportOptions
-
+def _options_of(exported: Controller, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given, for the exporter."""
     options = {name: value for name, value in options.items() if value is not None}
     if "tolerance" in options and "safe_action" not in options:
         raise SettingError("A tolerance is for the safe action: give --safe-action, too.")
-    taken = {*inspect.signature(exporter).parameters, *ExportOptions.__annotations__}
-    for name in options:
-        if name not in taken:
-            raise SettingError(f"There is no --{name} for {target}: leave it out.")
     if "safe_action" in options:
         options["safe_action"] = read_action(exported, options["safe_action"])
     return options
@@ -206,8 +194,7 @@ def _with_noise(
 
     if controller.remembers:
         return {}, ["safe    not played with noise: this is for controllers without memory only"]
-    of_the_code = ("form", "points", "standard")
-    of_the_machine = {name: value for name, value in options.items() if name not in of_the_code}
+    of_the_machine = {name: value for name, value in options.items() if name != "points"}
     exported = ExportedPolicy(controller, **of_the_machine)
     try:
         if not episodes:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spaql.controllers import Controller
     from spaql.controllers.explanation import Explanation
 
-FORMS = ("rules", "csv", "markdown", "latex", "dot")
+FORMS = ("rules", "markdown", "latex")
 
 
 @click.command()
@@ -53,8 +53,8 @@ def show(
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
 
     The rules give the same action as the policy for every observation, and there are as few of them as
-    could be found. As csv, markdown or latex they are a table with a row for each leaf; as dot, a graph for
-    Graphviz. `spaql draw` makes pictures.
+    could be found. As markdown or latex they are a table with a row for each leaf. `spaql draw` makes
+    pictures.
 
     \b
     Examples:
@@ -63,8 +63,7 @@ def show(
       spaql show motor.spaql --at error=0.2,speed=1
       spaql show runs/oven --episode 0 --step 60
       spaql show runs/cartpole --html page.html
-      spaql show runs/cartpole --as csv > table.csv
-      spaql show runs/cartpole --as dot --digits 3 | dot -Tsvg > tree.svg
+      spaql show runs/cartpole --as markdown --digits 3
       spaql show runs/aql --step 0
     """
     from spaql.controllers import controller_of
@@ -170,13 +169,11 @@ def _data(source: Agent | Design, tree: Controller) -> dict[str, Any]:
 
 
 def _text(source: Agent | Design, tree: Controller, form: str, digits: int | None, numbered: bool) -> str:
-    from spaql.controllers import dot, table_csv, table_latex, table_markdown, text
+    from spaql.controllers import table_latex, table_markdown, text
     from spaql.controllers.mirrored import leaves_to_read
 
-    if form == "csv":
-        return table_csv(tree)
     if form != "rules":
-        return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)
+        return {"markdown": table_markdown, "latex": table_latex}[form](tree, digits)
     kind = "a controller with memory, " if tree.remembers else ""
     proven = ", the fewest that do the same" if tree.smallest else ""
     leaves = counted(tree.n_leaves, "leaf")

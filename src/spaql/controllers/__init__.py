@@ -2,7 +2,6 @@
 
 from spaql.controllers.build import controller_of
 from spaql.controllers.controller import Controller
-from spaql.controllers.dot import dot
 from spaql.controllers.edit import edited, locked, moved
 from spaql.controllers.explanation import Candidate, Change, Explanation
 from spaql.controllers.features import (
@@ -28,7 +27,7 @@ from spaql.controllers.policy import Policy
 from spaql.controllers.random_policy import RandomPolicy
 from spaql.controllers.recording import RecordingPolicy
 from spaql.controllers.simplify import shrinking, simplified
-from spaql.controllers.table import LeafTable, table, table_csv, table_latex, table_markdown
+from spaql.controllers.table import LeafTable, table, table_latex, table_markdown
 from spaql.controllers.text import text
 
 __all__ = [
@@ -57,7 +56,6 @@ __all__ = [
     "SinceChange",
     "Square",
     "controller_of",
-    "dot",
     "edited",
     "locked",
     "minimised",
@@ -65,7 +63,6 @@ __all__ = [
     "shrinking",
     "simplified",
     "table",
-    "table_csv",
     "table_latex",
     "table_markdown",
     "text",

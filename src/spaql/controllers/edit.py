@@ -328,28 +328,7 @@ def _with_law(
     for names, value in gains.items():
         acted, read = (_acted(tree, names[0]), names[1]) if isinstance(names, tuple) else (_only(tree), names)
         new_gain[acted, find_observation(read, tree.inputs)] = value
-    if tree.discrete:
-        _check_scores(tree, new_offset, new_gain)
-    elif not (np.isfinite(new_offset).all() and np.isfinite(new_gain).all()):
-        raise SettingError("Offsets and gains of a law are finite numbers, not NaN or infinite.")
     return _last(tree, tree.laws.with_law(new_gain, new_offset))
-
-
-def _check_scores(tree: Controller, offset: Floats, gain: Floats) -> None:
-    """Refuse scores that no law of discrete actions can have."""
-    never = offset == -np.inf
-    if never.all():
-        raise SettingError("A law takes an action at least: leave one of the offsets finite.")
-    if not (np.isfinite(offset[~never]).all() and np.isfinite(gain).all()):
-        raise SettingError(
-            "Offsets and gains of a law are finite numbers, not NaN or infinite, except for the offset -inf "
-            "of a discrete action that is never taken."
-        )
-    if idle := [tree.actions[i] for i in np.flatnonzero(never & gain.any(axis=1))]:
-        raise SettingError(
-            f"{idle[0]} is never taken in this leaf, its offset being -inf, and has no gains: give it a "
-            "finite offset as well."
-        )
 
 
 def _acted(tree: Controller, name: Any) -> int:

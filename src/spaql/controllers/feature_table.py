@@ -14,12 +14,10 @@ from spaql.kernels.controller import (
     FIRST,
     KIND,
     LAST,
-    LAST_ACTION,
     OBSERVED,
     PARAMETER,
     SAMPLES,
     SECOND,
-    SINCE_CHANGE,
     SLOT,
     Floats,
     Ints,
@@ -28,36 +26,16 @@ from spaql.spaces import given_names, split_unit
 
 
 class FeatureTable(NamedTuple):
-    """Declared features in the order in which they are computed, one a row."""
+    """The features of a controller, as the kernel reads them."""
 
-    places: Ints
-    """As in `Arrays.feature`, but feature j is j, and component j of the observation -1 - j."""
-    numbers: Floats
+    columns: Ints
+    """The place of each feature in x; an observed feature is the observation itself."""
+    rows: Ints
+    """As `Arrays.feature`: those that are computed."""
+    settings: Floats
     """As `Arrays.setting`."""
-
-    @property
-    def kind(self) -> Ints:
-        """The kind of each feature."""
-        return self.places[:, KIND]
-
-    def computed(self, observations: int) -> tuple[Ints, Ints, Floats]:
-        """Return the place of each feature in x, and the rows and settings of those that are computed.
-
-        An observed feature is the observation itself.
-        """
-        column: list[int] = []
-        rows: list[list[int]] = []
-        for row in self.places.tolist():
-            known = [*column, 0]  # a second source that is not used reads anything
-            if row[KIND] not in (LAST_ACTION, SINCE_CHANGE):
-                row[FIRST : SECOND + 1] = [
-                    known[place] if place >= 0 else -1 - place for place in row[FIRST : SECOND + 1]
-                ]
-            column.append(row[FIRST] if row[KIND] == OBSERVED else observations + len(rows))
-            if row[KIND] != OBSERVED:
-                rows.append(row)
-        places = np.array(rows, np.int64).reshape(-1, self.places.shape[1])
-        return np.array(column, np.int64), places, self.numbers[self.kind != OBSERVED]
+    memory: int
+    """Length of a memory."""
 
 
 def feature_table(
@@ -66,15 +44,15 @@ def feature_table(
     actions: Sequence[str],
     sample_time: float,
     start: Sequence[float],
-) -> tuple[FeatureTable, int]:
-    """Return features as a table, and the length of a memory.
+) -> FeatureTable:
+    """Return features as a table.
 
     Parameters
     ----------
     features
         In the order in which they are computed.
     observations, actions
-        The names of the numbers of an observation and of an action.
+        The names of the components of an observation and of an action.
     sample_time
         Seconds between samples.
     start
@@ -84,25 +62,36 @@ def feature_table(
     --------
     >>> from spaql.controllers.features import Error, Integral
     >>> declared = [Error("error", "set-point", "level"), Integral("integral", "error", limit=10.0)]
-    >>> table, size = feature_table(declared, ["level [m]", "set-point [m]"], ["pump [V]"], 0.5, [0.0])
-    >>> table.places[:, FIRST].tolist(), size
-    ([-2, 0], 5)
+    >>> table = feature_table(declared, ["level [m]", "set-point [m]"], ["pump [V]"], 0.5, [0.0])
+    >>> table.rows[:, FIRST].tolist(), table.memory
+    ([1, 2], 5)
     """
-    n = len(features)
+    columns: list[int] = []
+    rows: list[list[int]] = []
+    settings: list[list[float]] = []
     used = LAST + 2 * len(actions)
-    table = FeatureTable(np.zeros((n, 5), np.int64), np.zeros((n, 3)))
     for i, feature in enumerate(features):
-        sources = _sources(feature, features[:i], observations, actions)
-        table.places[i, KIND] = feature.kind
-        table.places[i, FIRST : FIRST + len(sources)] = sources
-        table.places[i, [SAMPLES, SLOT]] = getattr(feature, "samples", 0), used
+        places = _sources(feature, features[:i], observations, actions)
+        if not isinstance(feature, LastAction | SinceChange):
+            places = [columns[place] if place >= 0 else -1 - place for place in places]
+        if feature.kind == OBSERVED:
+            columns.append(places[0])
+            continue
         numbers = feature.numbers(sample_time)
         if isinstance(feature, LastAction):
-            numbers[PARAMETER] = start[sources[0]]
-        for column, number in numbers.items():
-            table.numbers[i, column] = number
+            numbers[PARAMETER] = start[places[0]]
+        columns.append(len(observations) + len(rows))
+        entries = {KIND: feature.kind, FIRST: places[0], SECOND: places[-1]}
+        entries |= {SAMPLES: getattr(feature, "samples", 0), SLOT: used}
+        rows.append([entries[column] for column in range(5)])
+        settings.append([numbers.get(column, 0.0) for column in range(3)])
         used += feature.memory()
-    return table, used
+    return FeatureTable(
+        np.array(columns, np.int64),
+        np.array(rows, np.int64).reshape(-1, 5),
+        np.array(settings).reshape(-1, 3),
+        used,
+    )
 
 
 def feature_names(

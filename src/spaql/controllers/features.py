@@ -49,7 +49,7 @@ class Feature:
         return getattr(self, "samples", self.remembered)
 
     def numbers(self, sample_time: float) -> dict[int, float]:
-        """Return its numbers in a `FeatureTable`, by column."""
+        """Return its numbers in `Arrays.setting`, by column."""
         return {}
 
     def default_unit(self, *units: str) -> str:
@@ -125,7 +125,7 @@ class Integral(Feature):
         object.__setattr__(self, "start", start)
 
     def numbers(self, sample_time: float) -> dict[int, float]:
-        """Return its numbers in a `FeatureTable`, by column."""
+        """Return its numbers in `Arrays.setting`, by column."""
         return {PARAMETER: sample_time, BOUND: self.limit, START: self.start}
 
     def default_unit(self, *units: str) -> str:
@@ -162,7 +162,7 @@ class FilteredDerivative(Feature):
         _check_time_constant(self)
 
     def numbers(self, sample_time: float) -> dict[int, float]:
-        """Return its numbers in a `FeatureTable`, by column."""
+        """Return its numbers in `Arrays.setting`, by column."""
         return {PARAMETER: sample_time, BOUND: _share(self.time_constant, sample_time)}
 
     def default_unit(self, *units: str) -> str:
@@ -200,7 +200,7 @@ class LowPass(Feature):
         _check_time_constant(self)
 
     def numbers(self, sample_time: float) -> dict[int, float]:
-        """Return its numbers in a `FeatureTable`, by column."""
+        """Return its numbers in `Arrays.setting`, by column."""
         return {PARAMETER: _share(self.time_constant, sample_time)}
 
 
@@ -243,7 +243,7 @@ class SinceChange(Feature):
         object.__setattr__(self, "limit", real_number(f"limit of {self.name}", self.limit, above=0))
 
     def numbers(self, sample_time: float) -> dict[int, float]:
-        """Return its numbers in a `FeatureTable`, by column."""
+        """Return its numbers in `Arrays.setting`, by column."""
         return {PARAMETER: sample_time, BOUND: self.limit}
 
     def default_unit(self, *units: str) -> str:

@@ -28,12 +28,6 @@ class Fold:
     half: Controller
     side: int
     """The number that is not negative in the half."""
-    negated: tuple[int, ...]
-    """The observations whose sign changes in the mirror; of those that the rules use."""
-    swapped: tuple[tuple[int, int], ...]
-    """The observations that are exchanged in the mirror."""
-    actions: tuple[tuple[int, int], ...]
-    """The actions of a list, from 0 on, that are exchanged in the mirror."""
     action_signs: tuple[int, ...]
     """Of a Box: 1, or -1 for a number of an action that is mirrored about the middle of its range."""
     images: Mapping[int, tuple[int, int]]
@@ -45,11 +39,14 @@ class Fold:
     def heading(self) -> str:
         """The line that is written above the rules of the half."""
         tree = self.half
-        negated = [tree.inputs[j] for j in self.negated]
+        images = sorted(self.images.items())
+        negated = [tree.inputs[j] for j, (other, sign) in images if other == j and sign < 0]
         negated += [name for name, sign in zip(tree.actions, self.action_signs, strict=False) if sign < 0]
         parts = [f"{_listed(negated)} {'change' if len(negated) > 1 else 'changes'} sign"]
-        for names, pairs in ((tree.inputs, self.swapped), (tree.actions, self.actions)):
-            parts += [f"{names[a]} and {names[b]} are exchanged" for a, b in pairs]
+        pairs = [(tree.inputs[j], tree.inputs[other]) for j, (other, _) in images if j < other]
+        exchanged = sorted(self.action_images.items())
+        pairs += [(tree.actions[a], tree.actions[b]) for a, b in exchanged if a < b]
+        parts += [f"{first} and {second} are exchanged" for first, second in pairs]
         return f"mirror so that {tree.inputs[self.side]} >= 0 ({'; '.join(parts)}):"
 
     def place(self, point: NDArray[np.float64]) -> str:
@@ -57,9 +54,8 @@ class Fold:
         mirrored = point[self.side] < 0.0
         if mirrored:
             image = point.copy()
-            image[list(self.negated)] *= -1.0
-            for a, b in self.swapped:
-                image[[a, b]] = image[[b, a]]
+            for j, (other, sign) in self.images.items():
+                image[other] = sign * point[j]
             point = image
         leaf = f"leaf {self.half.leaf_number(point)} of {self.half.n_leaves} for one half"
         return f"{leaf}, in the mirror" if mirrored else leaf
@@ -284,14 +280,9 @@ def _fold(
     signs: tuple[int, ...],
 ) -> Fold | None:
     """Return the fold of a tree, unless one of its locks has no mirror image."""
-    negated = tuple(j for j, (other, sign) in sorted(images.items()) if other == j and sign < 0)
-    swapped = tuple(
-        sorted({(min(j, other), max(j, other)) for j, (other, _) in images.items() if j != other})
-    )
-    exchanged = tuple(sorted((a, b) for a, b in actions.items() if a < b))
     upper = [lock for lock in tree.locks if lock.low[side] >= 0.0]
     half = replace(_half(tree), locks=tuple(upper))
-    fold = Fold(half, side, negated, swapped, exchanged, signs, images, actions)
+    fold = Fold(half, side, signs, images, actions)
     locked = {(*lock.low, *lock.high) for lock in tree.locks}
     mirrored = {(*box.low, *box.high) for lock in upper for box in (lock, fold.image(lock))}
     return fold if locked == mirrored else None

@@ -13,8 +13,7 @@ from spaql.controllers.cells import tree_cells
 from spaql.controllers.controller import Controller
 from spaql.controllers.text import leaf_text
 from spaql.controllers.wording import number_text
-from spaql.kernels.controller import HIGH, LOW
-from spaql.tables import comma_separated, latex, markdown
+from spaql.tables import latex, markdown
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,33 +70,6 @@ def table(tree: Controller) -> LeafTable:
     return LeafTable(tree, low, high, cells.label)
 
 
-def table_csv(tree: Controller) -> str:
-    """Return the leaves as CSV for programs: exact numbers, the lower and upper end of each number compared.
-
-    Those are the inputs, and the sums of them that rules compare. The lower end belongs to
-    an interval, the upper one does not; missing ends are infinite. Then follows the action: if all
-    laws are constant its number and name, or each of its components; otherwise of each component the offset,
-    the gains and the bounds of its law, or of each discrete action the offset and the gains of its score.
-
-    Examples
-    --------
-    >>> import spaql
-    >>> agent = spaql.SPAQL("cartpole200", rollouts=5, seed=1).learn(iterations=5, progress_bar=False)
-    >>> print(table_csv(spaql.controller_of(agent)).splitlines()[0][:41])
-    cart position [m] low,cart position [m] h
-    """
-    rows = table(tree)
-    names = rows.names()
-    constant = tree.laws.constant[rows.leaf].all() and (tree.discrete or not tree.remembers)
-    cells = []
-    for i in range(len(rows)):
-        cell: dict[str, str] = {}
-        for name, low, high in zip(names, rows.low[i], rows.high[i], strict=True):
-            cell |= {f"{name} low": repr(float(low)), f"{name} high": repr(float(high))}
-        cells.append(cell | (_action if constant else _law)(tree, int(rows.leaf[i])))
-    return comma_separated(cells)
-
-
 def table_markdown(tree: Controller, digits: int | None = 3) -> str:
     """Return the leaves as a Markdown table, with rounded numbers unless `digits` is None."""
     return markdown(_cells(tree, digits))
@@ -130,26 +102,3 @@ def _interval(low: float, high: float, digits: int | None) -> str:
     if math.isinf(high):
         return f"≥ {number_text(low, digits)}"
     return f"{number_text(low, digits)} … {number_text(high, digits)}"
-
-
-def _action(tree: Controller, row: int) -> dict[str, str]:
-    """Return the action of a law that is constant, in full precision."""
-    action = tree.constant_action(row)
-    assert action is not None
-    if tree.discrete:
-        return {"action": str(int(action[0])), "name": leaf_text(tree, row, None)}
-    return {name: repr(x) for name, x in zip(tree.actions, action, strict=True)}
-
-
-def _law(tree: Controller, row: int) -> dict[str, str]:
-    """Return a law in full precision."""
-    low, high = tree.frame.limit[[LOW, HIGH]].tolist()
-    cell: dict[str, str] = {}
-    for i, name in enumerate(tree.actions):
-        cell[f"{name} offset"] = repr(float(tree.laws.offset[row, i]))
-        for j, input_name in enumerate(tree.inputs):
-            cell[f"{name} gain of {input_name}"] = repr(float(tree.laws.gain[row, i, j]))
-        if not tree.discrete:
-            cell[f"{name} least"] = repr(low[i])
-            cell[f"{name} most"] = repr(high[i])
-    return cell

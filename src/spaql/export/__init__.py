@@ -4,11 +4,25 @@ from spaql.export.equivalence import Equivalence
 from spaql.export.exported_policy import ExportedPolicy
 from spaql.export.json_form import controller_from_json
 from spaql.export.language import Source, Target
-from spaql.export.language_targets import javascript, micropython, octave, plcopen, rust, wasm
 from spaql.export.machine import Machine
 from spaql.export.played import EquivalenceError
 from spaql.export.processes import MissingToolError
-from spaql.export.targets import EXPORTERS, c, find_exporter, fmu, json, onnx, python, st
+from spaql.export.targets import (
+    EXPORTERS,
+    c,
+    find_exporter,
+    fmu,
+    javascript,
+    json,
+    micropython,
+    octave,
+    onnx,
+    plcopen,
+    python,
+    rust,
+    st,
+    wasm,
+)
 from spaql.export.writing import write
 
 __all__ = [

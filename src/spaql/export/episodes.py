@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.export.machine import Machine
+from spaql.export.test_states import bisect
 from spaql.kernels.controller import HIGH, LARGEST, LAST, LEAF, LOW, Floats
 from spaql.spaces import space_bounds, unbounded
 
@@ -33,19 +34,21 @@ _COMMANDS = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, LARGEST, -LARGEST, 1.1
 """Special values of actions given by hand."""
 
 
-class Episodes(NamedTuple):
-    """Episodes side by side, and what the controller does in them: samples × episodes × components."""
+class Compared(NamedTuple):
+    """Samples to compare: rows of components, or episodes of rows."""
 
     resets: Bools
     inputs: NDArray[Any]
+    """In the numbers of the machine."""
     commands: NDArray[Any]
-    """See `spaql.export.machine.Machine.operate`."""
+    """See `spaql.export.machine.Machine.operate`; without columns in automatic mode."""
     actions: Floats
     states: Floats
-    counts: Counter[str]
+    """Those that are wanted; states after each sample, without columns for a controller without memory."""
+    counts: Mapping[str, int]
 
 
-def episodes(machine: Machine, samples: int, seed: int = 0, *, manual: bool = False) -> Iterator[Episodes]:
+def episodes(machine: Machine, samples: int, seed: int = 0, *, manual: bool = False) -> Iterator[Compared]:
     """Yield random episodes, with what the controller does in them.
 
     Observations wander, stay, jump within and far beyond their range, and take special values; resets come at
@@ -81,11 +84,8 @@ class _Play:
         self._resets = _RESETS * (rng.random(rows) < 0.7)
         self._operator = _Operator(machine, rows, rng) if manual else None
 
-    def episodes(self, steps: int) -> Episodes:
-        inputs = []
-        commands = []
-        actions = []
-        states = []
+    def episodes(self, steps: int) -> Compared:
+        samples = []
         resets = self._rng.random((steps, self._rows)) < self._resets
         resets[0] = True
         counts: Counter[str] = Counter()
@@ -99,18 +99,17 @@ class _Play:
             commanded = self._commands()
             done, valid = self._machine.operate(sampled, commanded, self._memory)
             counts["samples without a valid reading"] += int((~valid).sum())
-            inputs.append(sampled)
-            commands.append(commanded)
-            actions.append(done)
-            states.append(self._memory.copy())
+            samples.append((resets[step], sampled, commanded, done, self._memory.copy()))
         counts["random samples"] = steps * self._rows - sum(counts.values())
         counts["resets"] = int(resets.sum())
-        said = np.array(commands)
+        resets, inputs, commands, actions, states = (
+            np.stack(part, axis=1) for part in zip(*samples, strict=True)
+        )
         if self._operator is not None:
-            manual, track = (part[..., 0] > 0 for part in np.split(said, 2, axis=2))
+            manual, track = (part[..., 0] > 0 for part in np.split(commands, 2, axis=2))
             counts["samples in manual mode"] = int(manual.sum())
             counts["samples with tracking"] = int(track.sum())
-        return Episodes(resets, np.array(inputs), said, np.array(actions), np.array(states), counts)
+        return Compared(resets, inputs, commands, actions, states, counts)
 
     def _commands(self) -> NDArray[Any]:
         if self._operator is None:
@@ -155,14 +154,7 @@ class _Play:
         other = inputs[rows]
         place = np.arange(len(rows)), column
         other[place] = self._anywhere().astype(inputs.dtype)[rows, column]
-        here = self._branch(near, memory)
-        crossed = (here != self._branch(other, memory)).any(axis=1)
-        for _ in range(80):
-            middle = near.copy()
-            middle[place] = near[place] / 2 + other[place] / 2
-            same = (self._branch(middle, memory) == here).all(axis=1)
-            near[same] = middle[same]
-            other[~same] = middle[~same]
+        crossed = bisect(lambda batch: self._branch(batch, memory), near, other)
         sides = np.where(rng.random((len(rows), 1)) < 0.5, near, other)
         inputs[rows[crossed]] = sides[crossed]
         return int(crossed.sum())

@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spaql.export.episodes import episodes
+from spaql.export.episodes import Compared, episodes
 from spaql.export.language import Target
 from spaql.export.machine import Machine, constant_actions
 from spaql.export.played import EquivalenceError
 from spaql.export.test_states import comparison_points
-from spaql.export.trace import RuleTrace
 from spaql.kernels.controller import Floats
 
 
@@ -61,33 +59,10 @@ def _finite(data: Any) -> Any:
     return repr(data) if isinstance(data, float) and not np.isfinite(data) else data
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Samples to compare: rows of components, and of a controller with memory episodes of rows."""
-
-    resets: NDArray[np.bool_]
-    inputs: NDArray[Any]
-    """In the numbers of the machine."""
-    commands: NDArray[Any]
-    """See `spaql.export.machine.Machine.operate`; without columns in automatic mode."""
-    actions: Floats
-    states: Floats
-    """Those that are wanted; states after each sample, without columns for a controller without memory."""
-    counts: Mapping[str, int]
-
-
 def comparisons(machine: Machine, points: int, *, manual: bool = False) -> Iterator[Compared]:
     """Yield samples to compare: of a controller with memory random episodes, of others single ones."""
     if machine.remembers:
-        for part in episodes(machine, points, manual=manual):
-            yield Compared(
-                part.resets.T,
-                part.inputs.swapaxes(0, 1),
-                part.commands.swapaxes(0, 1),
-                part.actions.swapaxes(0, 1),
-                part.states.swapaxes(0, 1),
-                part.counts,
-            )
+        yield from episodes(machine, points, manual=manual)
         return
     for kind, inputs in comparison_points(machine, points):
         none = np.empty((len(inputs), 0))
@@ -102,7 +77,6 @@ def check_equivalence(
     name: str,
     folder: Path,
     points: int,
-    trace: RuleTrace | None = None,
 ) -> Equivalence:
     """Run files and compare them with the policy; raises `EquivalenceError` at the first difference.
 
@@ -118,8 +92,6 @@ def check_equivalence(
         played = play(np.concatenate([array.astype(np.float64) for array in rows], axis=-1))
         _compare(target, machine, part, played)
         counts.update(part.counts)
-        if trace is not None:
-            trace.watch(part)
     controller = machine.controller
     guard = machine.limits
     return Equivalence(

@@ -23,7 +23,7 @@ class ExportedPolicy(Policy):
     Parameters
     ----------
     tree, number, safe_action, tolerance
-        As in `spaql.export.c`.
+        As in `spaql.export.write`.
 
     Examples
     --------

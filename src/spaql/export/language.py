@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from spaql.errors import SettingError
 from spaql.export.comments import action_numbers, heading
 from spaql.export.machine import Machine
 from spaql.export.played import Player
-from spaql.export.syntax import Syntax
-from spaql.export.trace import RuleTrace
 from spaql.program.controller import controller_program
-from spaql.program.ir import Compare, Name, Number, Program, State
+from spaql.program.ir import Program
 from spaql.program.manual import track_program
 from spaql.program.numbers import Fixed
 
@@ -111,10 +107,6 @@ class Target(ABC):
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
 
-    def table(self, leaves: int) -> bool:
-        """Return whether rules of so many leaves are a table, a `Walk`, and not nested conditions."""
-        return False
-
     def use(self, name: str) -> tuple[str, ...]:
         """Return lines on manual mode and tracking, in a language that has them."""
         return ()
@@ -123,19 +115,13 @@ class Target(ABC):
         """Raise if a controller cannot be written."""
         return
 
-    def trace(self, machine: Machine, name: str) -> RuleTrace | None:
-        """Return the trace of the equivalence check to write beside the files; None for none."""
-        return None
-
     def source(self, machine: Machine, name: str) -> Source:
         """Return a controller to write; refuses a number type that the language does not know."""
         if machine.number.name not in self.numbers:
             known = " or ".join(map(repr, self.numbers))
             raise SettingError(f"number is {machine.number.name!r}, and must be {known} for {self.name}.")
         manual = self.manual and machine.tracks
-        specification = machine.specification(
-            manual=manual, table=self.table(machine.controller.n_leaves), parts=self.parts
-        )
+        specification = machine.specification(manual=manual, parts=self.parts)
         program, parts = controller_program(specification)
         source = Source(
             machine,
@@ -166,87 +152,3 @@ class Target(ABC):
         for file, content in files.items():
             (folder / file).write_bytes(content)
         return self.player(self.source(machine, name), folder)
-
-
-class LanguageSyntax(Syntax):
-    """How a language writes the statements of a program."""
-
-    reserved = ""
-    """Words that no variable may have: they get an underscore."""
-    kept = "{}"
-    """How a variable of the state is written."""
-    widened = "{}"
-    """How a single-precision input is written as a double."""
-
-    def __init__(self, program: Program, singles: Collection[str] = ()) -> None:
-        """`singles` are inputs of single precision: they are compared with constants as they are."""
-        self._kept = {variable.name for variable in program.state}
-        self._singles = frozenset(singles)
-        self.outputs = self.plain(program.outputs)
-
-    def plain(self, names: Sequence[str]) -> list[str]:
-        """Return variables that are not of the state."""
-        reserved = self.reserved.split()
-        return [f"{name}_" if name in reserved else name for name in names]
-
-    def name(self, name: str) -> str:
-        """Return a variable."""
-        if name in self._kept:
-            return self.kept.format(name)
-        (word,) = self.plain([name])
-        return self.widened.format(word) if name in self._singles else word
-
-    def compared(self, compare: Compare) -> str:
-        """Return a comparison."""
-        left = compare.left
-        if not (isinstance(left, Name) and left.name in self._singles):
-            return super().compared(compare)
-        (word,) = self.plain([left.name])
-        if isinstance(compare.right, Number):
-            bound = single_bound(compare.operator, compare.right.value)
-            return f"{word} {compare.operator} {self.single(bound)}"
-        return f"{word} {compare.operator} {word}" if left == compare.right else super().compared(compare)
-
-    def single(self, x: float) -> str:
-        """Return a constant of single precision."""
-        return self.number(x)
-
-    def assigned(self, name: str, value: str) -> str:
-        """Return an assignment."""
-        return f"{name} = {value};"
-
-    def negated(self, condition: str) -> str:
-        """Return the negation of a condition."""
-        return f"!({condition})"
-
-    def truth(self, value: str | bool) -> str:
-        """Return the value of a truth variable."""
-        return str(value).lower() if isinstance(value, bool) else value
-
-    def number(self, x: float) -> str:
-        """Return a constant."""
-        return repr(x).removesuffix(".0")
-
-    def value(self, variable: State) -> str:
-        """Return the value of a variable of the state at a reset."""
-        if variable.kind == "flag":
-            return self.truth(bool(variable.reset))
-        return str(int(variable.reset)) if variable.kind == "leaf" else self.number(variable.reset)
-
-
-def single_bound(operator: str, x: float) -> float:
-    """Return the single-precision number that stands for a constant in a comparison.
-
-    Every single-precision number compares with it as with the constant.
-
-    Examples
-    --------
-    >>> single_bound("<", 0.1) > 0.1, single_bound(">", 0.1) < 0.1
-    (True, True)
-    """
-    up = operator in ("<", ">=")
-    with np.errstate(over="ignore"):
-        near = np.float32(x)
-        if float(near) < x if up else float(near) > x:
-            near = np.nextafter(near, np.float32(np.inf if up else -np.inf))
-    return float(near)

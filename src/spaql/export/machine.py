@@ -174,7 +174,7 @@ class Machine:
         return ManualMode(self.controller)
 
     def specification(
-        self, *, manual: bool = False, table: bool = False, parts: bool = True, adjustable: bool = False
+        self, *, manual: bool = False, parts: bool = True, adjustable: bool = False
     ) -> Specification:
         """Return what its program is written from.
 
@@ -189,7 +189,6 @@ class Machine:
             self.first,
             self.tracking.gains if manual and self.tracks else None,
             self.controller.frame.columns.tolist() if adjustable else None,
-            table,
             parts,
         )
 

@@ -1,11 +1,11 @@
-"""The exporters: each runs the equivalence check before it writes a file."""
+"""The exporters: `write` for each target, which runs the equivalence check before it writes a file."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Unpack
+from typing import Any
 
 from spaql.controllers.resolve import PathLike, Source
 from spaql.entry_points import declared_names, find_declared, load_declared, origin_of
@@ -13,136 +13,38 @@ from spaql.errors import SettingError, imported, nearest
 from spaql.export.equivalence import Equivalence
 from spaql.export.json_form import Json
 from spaql.export.language import Target
-from spaql.export.language_targets import javascript, micropython, octave, plcopen, rust, wasm
 from spaql.export.languages.c import C
+from spaql.export.languages.javascript import JavaScript
+from spaql.export.languages.micropython import MicroPython
+from spaql.export.languages.octave import Octave
 from spaql.export.languages.onnx import Onnx
+from spaql.export.languages.plcopen import PlcOpen
 from spaql.export.languages.python import Python
+from spaql.export.languages.rust import Rust
 from spaql.export.languages.structured_text import StructuredText
-from spaql.export.machine import TOLERANCE
-from spaql.export.writing import ExportOptions, SafeAction, write
+from spaql.export.wasm.target import Wasm
+from spaql.export.writing import write
+
+c = partial(write, C())
+st = partial(write, StructuredText())
+plcopen = partial(write, PlcOpen())
+onnx = partial(write, Onnx())
+rust = partial(write, Rust())
+octave = partial(write, Octave())
+javascript = partial(write, JavaScript())
+wasm = partial(write, Wasm())
+micropython = partial(write, MicroPython())
+python = partial(write, Python())
+json = partial(write, Json())
 
 
-def c(
-    tree: Source,
-    path: PathLike,
-    *,
-    number: str = "double",
-    form: str | None = None,
-    standard: str | None = None,
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int | None = None,
-) -> Equivalence:
-    """Write a controller as C99, after compiling it and comparing it with the tree.
+def fmu(tree: Source, path: PathLike, **options: Any) -> Equivalence:
+    """Write a controller as an FMU, such as `controller.fmu`, by the plugin `fmu`: see `write`.
 
-    Parameters
-    ----------
-    tree
-        A controller, which is written as it is; or an agent, a design, a policy or the path of a file, of
-        which the controller is that of `spaql.controller_of`. One with memory is written with its state, and
-        compared along random episodes.
-    path
-        Path of the source, such as `controller.c`; the header `controller.h` is written beside it, with the
-        function `controller_act(observation, action)`, which writes a Discrete action as its number.
-    number
-        Number type of the target: "double", "float", or "fixed" for integers of 32 bits.
-    form
-        "rules" for nested conditions, "table" for constants and a loop; by default "rules" up to 256 leaves.
-    standard
-        "misra" for C in which cppcheck finds no violation of MISRA C:2012. Beside it are written a statement
-        with the deviations, `controller_misra.md`, a trace from each rule to the points at which it was
-        compared, `controller_trace.csv`, and the operations and measured cycles of a decision,
-        `controller_timing.json`.
-    safe_action
-        The action for NaN, and for observations out of bounds by more than the tolerance; a Discrete action
-        by its number or name. By default the rules apply beyond the bounds, as in Python, and the action for
-        NaN is the first Discrete action, or the one nearest to 0.
-    tolerance
-        By how much an observation may be out of bounds before the safe action is taken, as a share of its
-        range, so that sensor noise at a bound does not trigger it.
-    provenance
-        Lines about the origin of the tree, for the comment at the head, which has the hashes of controller
-        and plant besides.
-    points
-        Random points to compare, besides all leaves and boundaries; samples of a controller with memory. A
-        million by default, and 100,000 in Octave and MicroPython.
-
-    Returns
-    -------
-    Equivalence
-        What was compared. A difference raises `EquivalenceError`, and no file is written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import spaql
-    >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
-    >>> tree = spaql.controller_of(agent.learn(iterations=10, progress_bar=False))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = c(tree, Path(folder) / "controller.c", points=1000)
-    >>> sorted(found.files)
-    ['controller.c', 'controller.h']
+    It holds the C that `c` writes, the functions of FMI 2.0 for co-simulation, and a binary for this
+    platform. It is compared by running it in FMPy, which needs the extra `fmi`.
     """
-    return write(
-        C(form, standard=standard),
-        tree,
-        path,
-        number=number,
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
-
-
-def st(
-    tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[ExportOptions]
-) -> Equivalence:
-    """Write a controller as a function block in Structured Text (IEC 61131-3), such as `controller.st`.
-
-    The numbers are LREAL for "double" and REAL for "float". The text is interpreted according to the standard
-    and compared with the tree; it is not run on a PLC. For the other parameters see `c`.
-    """
-    return write(StructuredText(), tree, path, number=number, **options)
-
-
-def onnx(
-    tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[ExportOptions]
-) -> Equivalence:
-    """Write a controller as an ONNX model, such as `controller.onnx`, compared by running it in onnxruntime.
-
-    It maps a batch `observation` of "double" or "float" numbers to a batch `action`. Needs the extra `onnx`.
-    For the other parameters see `c`.
-    """
-    return write(Onnx(), tree, path, number=number, **options)
-
-
-def fmu(tree: Source, path: PathLike, **options: Unpack[ExportOptions]) -> Equivalence:
-    """Write a controller as an FMU, such as `controller.fmu`: co-simulation, FMI 2.0.
-
-    It holds the C that `c` writes, the functions of FMI, and a binary for this platform. Inputs and outputs
-    have the names of observations and actions, with units. It is compared by running it in FMPy, which needs
-    the extra `fmi`, and it is written by the plugin `fmu`. For the parameters see `c`.
-    """
-    return write(_declared("fmu"), tree, path, number="double", **options)
-
-
-def python(tree: Source, path: PathLike, **options: Unpack[ExportOptions]) -> Equivalence:
-    """Write a controller as one Python file with a function `act(observation)` and no imports.
-
-    For the parameters see `c`.
-    """
-    return write(Python(), tree, path, number="double", **options)
-
-
-def json(tree: Source, path: PathLike, **options: Unpack[ExportOptions]) -> Equivalence:
-    """Write a controller as JSON, such as `controller.json`, which `controller_from_json` reads.
-
-    Its schema is `spaql.export.json_form.SCHEMA`. For the parameters see `c`.
-    """
-    return write(Json(), tree, path, number="double", **options)
+    return write(_declared("fmu"), tree, path, **options)
 
 
 Exporter = Callable[..., Equivalence]
@@ -186,7 +88,7 @@ def find_exporter(name: str) -> tuple[Exporter, str]:
         return EXPORTERS[name]
     module, _, attribute = name.rpartition(":")
     target = _made(getattr(imported(module, attribute), attribute, None), name) if module else _declared(name)
-    return functools.partial(write, target), target.suffix
+    return partial(write, target), target.suffix
 
 
 def _declared(name: str) -> Target:

@@ -6,7 +6,7 @@ All are numbers of the machine, as are the thresholds of the tree, but for those
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -89,23 +89,32 @@ def _bisected(machine: Machine, rng: np.random.Generator) -> NDArray[Any]:
     )
     columns = np.arange(first.shape[1])
     second = np.where(columns == rng.integers(first.shape[1], size=(_BISECTED, 1)), second, first)
-    here = _branch(machine, first)
-    for _ in range(80):
-        with np.errstate(over="ignore", invalid="ignore"):
-            middle = first / 2 + second / 2
-        same = _branch(machine, middle) == here
-        first[same] = middle[same]
-        second[~same] = middle[~same]
-    crossed = here != _branch(machine, second)
+    crossed = bisect(lambda batch: _branch(machine, batch), first, second)
     return np.concatenate([first[crossed], second[crossed]])
 
 
-def _branch(machine: Machine, inputs: NDArray[Any]) -> NDArray[np.int64]:
-    """Return a number for the leaf, and the discrete action, of each row of inputs."""
-    leaf = machine.leaves(inputs)
-    if not machine.discrete:
-        return leaf
-    return leaf * len(machine.actions) + machine.wanted(inputs)[:, 0].astype(np.int64)
+def bisect(
+    branch: Callable[[NDArray[Any]], NDArray[Any]], near: NDArray[Any], other: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Move rows of inputs to both sides of a boundary between them, at which a row of `branch` changes.
+
+    Returns between which there is one.
+    """
+    here = branch(near)
+    crossed = (branch(other) != here).any(axis=1)
+    for _ in range(80):
+        with np.errstate(over="ignore", invalid="ignore"):
+            middle = near / 2 + other / 2
+        same = (branch(middle) == here).all(axis=1)
+        near[same] = middle[same]
+        other[~same] = middle[~same]
+    return np.asarray(crossed)
+
+
+def _branch(machine: Machine, inputs: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the leaf, and the discrete action, of each row of inputs."""
+    actions = machine.wanted(inputs) if machine.discrete else np.empty((len(inputs), 0))
+    return np.column_stack([machine.leaves(inputs), actions])
 
 
 def _all(number: Number, dims: int) -> Ends:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict
 
 import numpy as np
 
@@ -29,15 +27,6 @@ _COMPARED = 10_000
 SafeAction = float | str | Sequence[float] | None
 
 
-class ExportOptions(TypedDict, total=False):
-    """What every exporter takes: see `spaql.export.c`."""
-
-    safe_action: SafeAction
-    tolerance: float
-    provenance: Sequence[str]
-    points: int | None
-
-
 def write(
     target: Target,
     tree: Source,
@@ -49,17 +38,52 @@ def write(
     provenance: Sequence[str] = (),
     points: int | None = None,
 ) -> Equivalence:
-    """Write a controller in a language or format of your own, with an equivalence check.
+    """Write a controller as code, after running it and comparing it with the controller.
 
     The files are written to a temporary folder, run by `Target.load` and compared with the policy, and only
-    then written to the path.
+    then written to the path. `spaql.export.c` and so on are this function for the targets that ship.
 
     Parameters
     ----------
     target
         How a controller is written, and how what was written is run: see `Target`.
-    tree, path, number, safe_action, tolerance, provenance, points
-        See `spaql.export.c`.
+    tree
+        A controller, which is written as it is; or an agent, a design, a policy or the path of a file, of
+        which the controller is that of `spaql.controller_of`. One with memory is written with its state, and
+        compared along random episodes.
+    path
+        Path of the file, such as `controller.c`, by whose name functions are called; C has the header
+        `controller.h` beside it.
+    number
+        Number type of the target: "double", "float", or "fixed" for integers of 32 bits, which C has.
+    safe_action
+        The action for NaN, and for observations out of bounds by more than the tolerance; a Discrete action
+        by its number or name. By default the rules apply beyond the bounds, as in Python, and the action for
+        NaN is the first Discrete action, or the one nearest to 0.
+    tolerance
+        By how much an observation may be out of bounds before the safe action is taken, as a share of its
+        range, so that sensor noise at a bound does not trigger it.
+    provenance
+        Lines about the origin of the tree, for the comment at the head, which has the hashes of controller
+        and plant besides.
+    points
+        Random points to compare, besides all leaves and boundaries; samples of a controller with memory. A
+        million by default, and 100,000 in Octave and MicroPython.
+
+    Returns
+    -------
+    Equivalence
+        What was compared. A difference raises `EquivalenceError`, and no file is written.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+    >>> tree = spaql.controller_of(agent.learn(iterations=10, progress_bar=False))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     equivalence = spaql.export.c(tree, Path(folder) / "controller.c", points=1000)
+    >>> sorted(equivalence.files)
+    ['controller.c', 'controller.h']
     """
     path = Path(path)
     name = path.stem
@@ -79,13 +103,10 @@ def write(
     files = target.write(machine, name)
     if path.name not in files:
         raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
-    trace = target.trace(machine, name)
     with tempfile.TemporaryDirectory() as folder:
-        equivalence = check_equivalence(target, machine, files, name, Path(folder), points, trace)
-    further = {} if trace is None else trace.files()
-    write_together({path.parent / file: content for file, content in {**files, **further}.items()})
-    hashes = {file: hashlib.sha256(content).hexdigest() for file, content in further.items()}
-    return replace(equivalence, files=equivalence.files | hashes)
+        equivalence = check_equivalence(target, machine, files, name, Path(folder), points)
+    write_together({path.parent / file: content for file, content in files.items()})
+    return equivalence
 
 
 def _compare_rules(rules: Controller, policy: Policy) -> None:

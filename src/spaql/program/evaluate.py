@@ -32,7 +32,6 @@ from spaql.program.ir import (
     SetLeaf,
     Some,
     Statement,
-    Walk,
 )
 
 
@@ -156,20 +155,5 @@ class Interpreter(Evaluator):
                     called = type(self)(self._parts[part], self._parts)
                     outputs = called([self.values[name] for name in arguments])
                     self.values.update(zip(names, outputs, strict=True))
-                case Walk():
-                    self._walk(statement)
                 case Note():
                     pass
-
-    def _walk(self, walk: Walk) -> None:
-        place = 0
-        while place < len(walk.threshold):
-            below = self.values[walk.compared[walk.column[place]]] < walk.threshold[place]
-            place = walk.after[place][0 if below else 1]
-        row = place - len(walk.threshold)
-        for k, name in enumerate(walk.outputs):
-            total: Any = np.float64(walk.offset[row][k])
-            for j, term in enumerate(walk.terms):
-                if walk.gain[row][k][j] != 0.0:
-                    total = total + walk.gain[row][k][j] * self.values[term]
-            self.values[name] = total

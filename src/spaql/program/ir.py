@@ -150,33 +150,7 @@ class Call:
     outputs: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Walk:
-    """Set numbers by the row of a table that rules lead to, where nested conditions would be too many.
-
-    Rule after rule, from the first: the next place is the first of two where the number that is compared is
-    below the threshold, and the second one otherwise. Places from the number of rules on are rows. No rule
-    leads back, so that this ends. A language may do without: see `spaql.export.Target.table`.
-    """
-
-    compared: tuple[str, ...]
-    """The numbers that rules compare."""
-    column: tuple[int, ...]
-    """Which of them each rule compares."""
-    threshold: tuple[float, ...]
-    """May be infinite."""
-    after: tuple[tuple[int, int], ...]
-    outputs: tuple[str, ...]
-    """The numbers that are set: to their offset, plus the terms whose gain is not 0, one after the other."""
-    offset: tuple[tuple[float, ...], ...]
-    """Rows × outputs; may be -infinity."""
-    terms: tuple[str, ...] = ()
-    """The numbers that are multiplied by gains."""
-    gain: tuple[tuple[tuple[float, ...], ...], ...] = ()
-    """Rows × outputs × terms; empty without terms."""
-
-
-Statement = Note | Assign | SetFlag | SetLeaf | If | Call | Walk
+Statement = Note | Assign | SetFlag | SetLeaf | If | Call
 
 
 @dataclass(frozen=True)
@@ -303,5 +277,3 @@ def names_in(node: object) -> Iterator[str]:
         yield from names_in((node.condition, node.then, node.otherwise))
     elif isinstance(node, Call):
         yield from node.arguments
-    elif isinstance(node, Walk):
-        yield from (*node.compared, *node.terms)

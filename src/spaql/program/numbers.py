@@ -23,7 +23,7 @@ NAMES = ("double", "float", "fixed")
 
 
 class Number(ABC):
-    """A number type, for the observations and actions of one controller."""
+    """A number type, for the observations and actions of one controller; here one in floating point."""
 
     name: str
     dtype: np.dtype[Any]
@@ -32,17 +32,20 @@ class Number(ABC):
     def up(self, feature: int, x: float) -> float:
         """Return the smallest number of the machine that is not below x."""
 
-    @abstractmethod
     def neighbour(self, feature: int, x: float, *, upper: bool) -> float:
         """Return the number of the machine next to one of its numbers."""
+        end = np.inf if upper else -np.inf
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.nextafter(self.dtype.type(x), self.dtype.type(end)))
 
-    @abstractmethod
     def inputs(self, batch: Doubles) -> NDArray[Any]:
-        """Convert rows of doubles as the header says that observations are converted."""
+        """Convert rows of doubles as the header says that observations are converted: to the nearest."""
+        with np.errstate(over="ignore", under="ignore"):
+            return batch.astype(self.dtype)
 
-    @abstractmethod
     def rounded(self, actions: Doubles) -> Doubles:
         """Return the numbers of the machine next to rows of actions."""
+        return self.inputs(actions).astype(np.float64)
 
     def values(self, inputs: NDArray[Any]) -> Doubles:
         """Return the doubles that inputs stand for."""
@@ -68,20 +71,8 @@ class Double(Number):
     dtype = np.dtype(np.float64)
 
     def up(self, feature: int, x: float) -> float:
-        """Return the smallest number of the machine that is not below x."""
+        """Return the number itself."""
         return x
-
-    def neighbour(self, feature: int, x: float, *, upper: bool) -> float:
-        """Return the number of the machine next to one of its numbers."""
-        return math.nextafter(x, math.inf if upper else -math.inf)
-
-    def inputs(self, batch: Doubles) -> NDArray[Any]:
-        """Return rows of doubles as they are."""
-        return batch
-
-    def rounded(self, actions: Doubles) -> Doubles:
-        """Return the numbers of the machine next to rows of actions."""
-        return actions
 
 
 class Float(Number):
@@ -96,20 +87,6 @@ class Float(Number):
             near = float(np.float32(x))
         up = near if near >= x else self.neighbour(feature, near, upper=True)
         return up + 0.0  # no minus zero
-
-    def neighbour(self, feature: int, x: float, *, upper: bool) -> float:
-        """Return the number of the machine next to one of its numbers."""
-        with np.errstate(over="ignore", under="ignore"):
-            return float(np.nextafter(np.float32(x), np.float32(math.inf if upper else -math.inf)))
-
-    def inputs(self, batch: Doubles) -> NDArray[Any]:
-        """Convert rows of doubles to the nearest."""
-        with np.errstate(over="ignore", under="ignore"):
-            return batch.astype(np.float32)
-
-    def rounded(self, actions: Doubles) -> Doubles:
-        """Return the numbers of the machine next to rows of actions."""
-        return self.inputs(actions).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,9 @@
-"""The rules and laws of a controller in its program: nested conditions, or a table."""
+"""The rules and laws of a controller in its program."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-
-import numpy as np
 
 from spaql.kernels import controller as kernels
 from spaql.languages import identifiers
@@ -27,7 +24,6 @@ from spaql.program.ir import (
     SetFlag,
     SetLeaf,
     Statement,
-    Walk,
     expression,
     plus,
     weighted,
@@ -130,7 +126,7 @@ class Rules:
         return node
 
     def _share_sums(self) -> None:
-        """Give a variable to each sum that several rules compare, and to all of a table."""
+        """Give a variable to each sum that several rules compare."""
         if self._spec.columns is not None:
             return
         counts: dict[Terms, int] = {}
@@ -139,7 +135,7 @@ class Rules:
                 terms = self._terms(self._row(node))
                 counts[terms] = counts.get(terms, 0) + 1
         for terms, n in counts.items():
-            if n > 1 or (self._spec.table and not self._spec.remembers):
+            if n > 1:
                 self.shared[terms] = self._fresh(f"sum_{len(self.shared) + 1}")
 
     def _sum_of(self, terms: Terms, start: float = 0.0) -> Expression:
@@ -219,17 +215,7 @@ class Rules:
         """Return the statements that lead to a leaf and its laws, and the parts of a large tree."""
         if len(self._arrays.margin):
             return tuple(self._with_hysteresis()), []
-        if self._spec.table and not self._spec.remembers and len(self._leaves) > 1 and self._in_order():
-            return tuple(self._walked()), []
         return self._nested(laws=True)
-
-    def _in_order(self) -> bool:
-        """Return whether the terms of all laws are in the order of x, as a table has them.
-
-        Those of features may not be, and an observation may be several features.
-        """
-        laws = (self._terms(self._row(leaf) + k) for leaf in self._leaves for k in range(self._outputs))
-        return all(one[0] < other[0] for terms in laws for one, other in pairwise(terms))
 
     def _with_hysteresis(self) -> Iterator[Statement]:
         yield Note("Hysteresis: the last leaf is kept while its conditions are missed by less than a margin.")
@@ -369,64 +355,3 @@ class Rules:
 
     def _use(self, *words: str) -> None:
         self.further += [word for word in words if word not in self.further]
-
-    def _walked(self) -> Iterator[Statement]:
-        """Yield the statements of a table of rules."""
-        names = self._names
-        node = self._arrays.node
-        inner = self._inner()
-        laws = list(dict.fromkeys(self._row(leaf) for leaf in self._leaves))
-        of_row = {self._row(leaf): leaf for leaf in self._leaves}
-        place = {i: n for n, i in enumerate(inner)}
-        compared = (*names.x, *self.shared.values())
-        shared = list(self.shared)
-
-        def at(child: int) -> int:
-            child = self._followed(child)
-            return place[child] if child in place else len(inner) + laws.index(self._row(child))
-
-        def column(i: int) -> int:
-            plain = int(node[i, kernels.COLUMN])
-            return plain if plain >= 0 else len(names.x) + shared.index(self._terms(self._row(i)))
-
-        leaves = [of_row[row] for row in laws]
-        outputs = self.outputs()
-        offset, gain = self._law_table(laws)
-        if self._spec.discrete:
-            choices = [self._constant_choice(leaf) for leaf in leaves]
-            if None in choices:
-                outputs = tuple(self._fresh(f"score_{k + 1}") for k in range(self._outputs))
-                self._use(*outputs)
-            else:
-                gain = ()
-                numbers = (float(self._spec.first + (choice or 0)) for choice in choices)
-                offset = tuple((self._spec.number.value(0, number),) for number in numbers)
-        elif not self.has_laws:
-            gain = ()
-            offset = tuple(tuple(self._constant(k, x) for k, x in enumerate(row)) for row in offset)
-        yield Walk(
-            compared,
-            tuple(map(column, inner)),
-            tuple(map(self._threshold, inner)),
-            tuple((at(int(node[i, kernels.LEFT])), at(int(node[i, kernels.RIGHT]))) for i in inner),
-            outputs,
-            offset,
-            names.x if gain else (),
-            gain,
-        )
-        if gain and self._spec.discrete:
-            yield from self._highest([(k, Name(word)) for k, word in enumerate(outputs)])
-
-    def _law_table(
-        self, laws: Sequence[int]
-    ) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[tuple[float, ...], ...], ...]]:
-        offset = []
-        gain = []
-        for row in laws:
-            offset.append(tuple(self._numbers.constant[row : row + self._outputs].tolist()))
-            dense = np.zeros((self._outputs, len(self._names.x)))
-            for k in range(self._outputs):
-                for column, weight in self._terms(row + k):
-                    dense[k, column] = weight
-            gain.append(tuple(map(tuple, dense.tolist())))
-        return tuple(offset), tuple(gain)

@@ -75,8 +75,6 @@ class Specification:
     None for a program without manual mode."""
     columns: Sequence[int] | None = None
     """The columns of x that the page's tree reads, where its parameters are variables of the state."""
-    table: bool = False
-    """Whether the rules of a controller without memory are a table."""
     parts: bool = True
     """Whether large trees are several functions."""
 

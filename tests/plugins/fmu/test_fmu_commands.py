@@ -56,7 +56,7 @@ def test_a_controller_is_trained_on_an_fmu_and_judged(folder: Path) -> None:
     shown = run("export run --to fmu --out out --points 1000")
     assert "no difference from the policy" in shown
     assert (folder / "out" / "controller.fmu").exists()
-    assert "There is no --number for fmu" in run("export run --to fmu --out out --number float", 1)
+    assert "must be 'double' for FMU" in run("export run --to fmu --out out --number float", 1)
 
 
 @pytest.mark.slow

@@ -8,20 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spaql.errors import SettingError
 from spaql.export.compilers import FLAGS, compiled, compiler_version
 from spaql.export.language import Source, Target
 from spaql.export.languages.c_arithmetic import ROUNDED, TYPES, arithmetic_checks
-from spaql.export.languages.c_driver import driver
-from spaql.export.languages.c_syntax import CSyntax, MisraSyntax
-from spaql.export.languages.c_tables import IN_FLASH
-from spaql.export.machine import Machine
-from spaql.export.misra import check_misra, checked_standard, reviewed
-from spaql.export.played import Player, driven
-from spaql.export.trace import RuleTrace
+from spaql.export.languages.c_syntax import CSyntax
+from spaql.export.played import PLAYED, SAMPLES, Player, driven
 from spaql.languages import in_comment
 from spaql.program.ir import Program
-from spaql.program.rules import RULES_UP_TO
 
 _KINDS = {"flag": "int", "leaf": "int", "real": "double"}
 _PROGRAM = "driver.exe" if os.name == "nt" else "driver"
@@ -31,12 +24,8 @@ _PROGRAM = "driver.exe" if os.name == "nt" else "driver"
 class C(Target):
     """C99; with memory its state is one struct."""
 
-    form: str | None = None
-    """"rules", "table", or None to choose by size."""
     flags: tuple[str, ...] = FLAGS
     """Of the compiler."""
-    standard: str | None = None
-    """"misra" for C that follows MISRA C:2012, as far as cppcheck checks it."""
     name = "C"
     suffix = ".c"
     numbers = ("double", "float", "fixed")
@@ -52,44 +41,15 @@ class C(Target):
             "it before the next sample, so that integrals do not wind up.",
         )
 
-    def table(self, leaves: int) -> bool:
-        """Return whether rules of so many leaves are a table."""
-        if self.form not in (None, "rules", "table"):
-            raise SettingError(f"form is {self.form!r}, and must be 'rules' or 'table'.")
-        return self.form == "table" if self.form else leaves > RULES_UP_TO
-
-    def refuse(self, source: Source) -> None:
-        """Raise if a controller cannot be written."""
-        if self.form is not None and source.program.state:
-            raise SettingError(
-                f"form is {self.form!r}, and a controller with memory has one form only: leave it out."
-            )
-
-    def trace(self, machine: Machine, name: str) -> RuleTrace | None:
-        """Return the trace of the equivalence check to write beside the files; None for none."""
-        if self.standard is None:
-            return None
-        from spaql.export.machines.timing import timing_of  # which runs what is written here
-
-        return RuleTrace(
-            machine,
-            name,
-            lambda: timing_of(machine, self.write(machine, "controller")),
-            manual=machine.tracks,
-        )
-
     def files(self, source: Source) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        header = _header(source)
-        lines = self.text(source).splitlines()
-        if checked_standard(self.standard) is not None:
-            return reviewed(source.name, header, lines)
-        return {f"{source.name}{suffix}": _bytes(text) for suffix, text in ((".h", header), (".c", lines))}
+        header = "\n".join(_header(source)) + "\n"
+        return {f"{source.name}.h": header.encode(), f"{source.name}.c": self.text(source).encode()}
 
     def text(self, source: Source) -> str:
         """Return the content of the source file."""
         used: set[str] = set()
-        written = _functions(source, used, misra=self.standard is not None)
+        written = _functions(source, used)
         functions = [part for line in written for part in _wrapped(line)]
         lines = [*comment_of(source.heading), f'#include "{source.name}.h"']
         if source.number != "fixed":
@@ -99,18 +59,13 @@ class C(Target):
                 if not source.computes:
                     doubles = "export float or fixed numbers instead"
             lines += arithmetic_checks(doubles, single=source.number == "float", sums=source.computes)
-        lines += ["#include <stdint.h>"] if "tables" in used else []
-        lines += ["#include <math.h>"] if "infinity" in used else []
-        lines += IN_FLASH if "tables" in used else []
         lines += ["", *ROUNDED] if "rounded" in used else []
         lines += functions
         return "\n".join(lines) + "\n"
 
     def player(self, source: Source, folder: Path) -> Player:
         """Compile the files with a driver program; returns the function that plays samples."""
-        if self.standard is not None:
-            check_misra(folder, source.name)
-        (folder / "driver.c").write_text(driver(source), encoding="utf-8")
+        (folder / "driver.c").write_text(_driver(source), encoding="utf-8")
         sources = [folder / f"{source.name}.c", folder / "driver.c"]
         return driven([str(compiled(sources, folder / _PROGRAM, self.flags))], folder, source.played)
 
@@ -138,10 +93,6 @@ def _wrapped(line: str) -> list[str]:
         else:
             lines.append(indent + part)
     return lines
-
-
-def _bytes(lines: Sequence[str]) -> bytes:
-    return ("\n".join(lines) + "\n").encode()
 
 
 def _real(source: Source) -> str:
@@ -221,19 +172,18 @@ _TRACK = (
 )
 
 
-def _functions(source: Source, used: set[str], *, misra: bool) -> Iterator[str]:
+def _functions(source: Source, used: set[str]) -> Iterator[str]:
     """Yield the functions of the source file."""
     real = _real(source)
-    written = MisraSyntax if misra else CSyntax
     for name, part in source.parts.items():
-        syntax = written(part, real, used)
+        syntax = CSyntax(part, real, used)
         parameters = [f"const {real} {word}" for word in syntax.plain(part.inputs)]
         parameters += [f"{real} *out_{k}" for k in range(len(part.outputs))]
         yield from ("", f"static void {name}({', '.join(parameters)})", "{", *_body(part, syntax))
         yield from (f"    *out_{k} = {word};" for k, word in enumerate(syntax.outputs))
         yield "}"
     direct = not source.program.state and real == TYPES[source.number]
-    syntax = written(source.program, real, used, direct=direct)
+    syntax = CSyntax(source.program, real, used, direct=direct)
     if source.program.state:
         yield from _with_state(source, syntax)
     else:
@@ -261,7 +211,7 @@ def _with_state(source: Source, syntax: CSyntax) -> Iterator[str]:
     yield from ("}", "", *_declared(source, "manual"), "{")
     yield f"    {name}_sample(state, observation, 1, manual_action, action);"
     yield from ("}", "", *_declared(source, "track"), "{")
-    track = type(syntax)(source.track, syntax.real, syntax.used)
+    track = CSyntax(source.track, syntax.real, syntax.used)
     yield from _inputs(source, "applied_action", track.plain(source.track.inputs))
     yield from (*_body(source.track, track), "}")
 
@@ -296,3 +246,56 @@ def _body(program: Program, syntax: CSyntax) -> Iterator[str]:
     yield from syntax.lines(program.statements, 1)
     unread = [word for word in (*program.inputs, *program.numbers) if word not in program.read]
     yield from (f"    (void){word};" for word in syntax.plain(unread))
+
+
+def _driver(source: Source) -> str:
+    """Return a C program that plays the samples in a file."""
+    name = source.name
+    kind = TYPES[source.number]
+    state = source.program.state
+    n, m, _ = source.widths
+    width = 1 + n + (2 * (1 + m) if source.track is not None else 0)
+    dump = "".join(
+        f"        out[{m + i}] = (double)state.{variable.name};\n" for i, variable in enumerate(state)
+    )
+    reset = f"if (row[0] > 0.0) {{ {name}_reset(&state); }}" if state else ""
+    call = f"{name}_act({'&state, ' if state else ''}given, action);"
+    if source.track is not None:
+        call = f"""if (row[{2 + n + m}] > 0.0) {{
+            {name}_track(&state, given + {2 + n + m});
+        }}
+        if (row[{1 + n}] > 0.0) {{
+            {name}_manual(&state, given, given + {1 + n}, action);
+        }} else {{
+            {name}_act(&state, given, action);
+        }}"""
+    return f"""#include <stdio.h>
+#include "{name}.h"
+
+int main(void)
+{{
+    double row[{width}], out[{source.played}];
+    {kind} given[{width}], action[{m}];
+    FILE *samples = fopen("{SAMPLES}", "rb");
+    FILE *played = fopen("{PLAYED}", "wb");
+    {f"{name}_state state;" if state else ""}
+    if (samples == NULL || played == NULL) {{
+        return 1;
+    }}
+    {f"{name}_reset(&state);" if state else ""}
+    while (fread(row, sizeof row, 1, samples) == 1) {{
+        for (int j = 1; j < {width}; j++) {{
+            given[j - 1] = ({kind})row[j];
+        }}
+        {reset}
+        {call}
+        for (int k = 0; k < {m}; k++) {{
+            out[k] = (double)action[k];
+        }}
+{dump}        if (fwrite(out, sizeof out, 1, played) != 1) {{
+            return 1;
+        }}
+    }}
+    return fclose(played);
+}}
+"""

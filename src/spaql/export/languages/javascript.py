@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
-from spaql.export.language import LanguageSyntax, Source, Target
+from spaql.export.language import Source, Target
 from spaql.export.played import PLAYED, SAMPLES, Player, driven
 from spaql.export.processes import find_program, version_of
+from spaql.export.syntax import Syntax
 from spaql.languages import JAVASCRIPT, in_comment
-from spaql.program.ir import All, Program, Some
+from spaql.program.ir import Program
 
 
 class JavaScript(Target):
@@ -43,30 +43,12 @@ class JavaScript(Target):
         return f"node {version_of('node')}"
 
 
-class JavaScriptSyntax(LanguageSyntax):
+class JavaScriptSyntax(Syntax):
     """JavaScript; the variables of the state are properties."""
 
-    words = MappingProxyType({All: "&&", Some: "||"})
-    otherwise = "} else {"
-    end = "}"
     kept = "this.{}"
+    in_leaf = "this.leaf === {}"
     reserved = f"{JAVASCRIPT} act controller observation"
-
-    def is_leaf(self, number: int) -> str:
-        """Return the question whether the leaf has a number."""
-        return f"this.leaf === {number}"
-
-    def note(self, text: str) -> str:
-        """Return a comment."""
-        return f"// {in_comment(text)}"
-
-    def opening(self, condition: str, *, further: bool) -> str:
-        """Return the line before the statements of a condition."""
-        return f"{'} else if' if further else 'if'} ({condition}) {{"
-
-    def called(self, part: str, arguments: Sequence[str], outputs: Sequence[str]) -> str:
-        """Return the statement that sets numbers by the outputs of a part of the program."""
-        return f"[{', '.join(self.plain(outputs))}] = {part}({', '.join(self.plain(arguments))});"
 
 
 def _function(head: str, program: Program, source: Source | None = None) -> Iterator[str]:

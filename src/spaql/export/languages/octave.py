@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
-from spaql.export.language import SLOW_POINTS, LanguageSyntax, Source, Target
+from spaql.export.language import SLOW_POINTS, Source, Target
 from spaql.export.played import PLAYED, SAMPLES, Player, driven
 from spaql.export.processes import find_program, version_of
+from spaql.export.syntax import Syntax
 from spaql.languages import OCTAVE, in_comment
-from spaql.program.ir import All, Compare, Program, Some, State
+from spaql.program.ir import Program, State
 
 _OCTAVE = "octave-cli"
 _OPTIONS = ("--norc", "--no-history", "--no-line-editing", "--quiet")
@@ -61,37 +61,18 @@ class Octave(Target):
         return version_of(_OCTAVE)
 
 
-class OctaveSyntax(LanguageSyntax):
+class OctaveSyntax(Syntax):
     """MATLAB as far as Octave has it; the variables of the state are unpacked first."""
 
-    words = MappingProxyType({All: "&&", Some: "||"})
+    negation = "~({})"
+    unequal = "~="
+    in_leaf = "leaf == {}"
+    comment = "% {}"
+    opening = "if {}"
+    further = "elseif {}"
     otherwise = "else"
     end = "end"
     reserved = f"{OCTAVE} action observation state"
-
-    def compared(self, compare: Compare) -> str:
-        """Return a comparison."""
-        return super().compared(compare).replace(" != ", " ~= ")
-
-    def negated(self, condition: str) -> str:
-        """Return the negation of a condition."""
-        return f"~({condition})"
-
-    def is_leaf(self, number: int) -> str:
-        """Return the question whether the leaf has a number."""
-        return f"leaf == {number}"
-
-    def note(self, text: str) -> str:
-        """Return a comment."""
-        return f"% {in_comment(text)}"
-
-    def opening(self, condition: str, *, further: bool) -> str:
-        """Return the line before the statements of a condition."""
-        return f"{'elseif' if further else 'if'} {condition}"
-
-    def called(self, part: str, arguments: Sequence[str], outputs: Sequence[str]) -> str:
-        """Return the statement that sets numbers by the outputs of a part of the program."""
-        return f"[{', '.join(self.plain(outputs))}] = {part}({', '.join(self.plain(arguments))});"
 
 
 def _state_notes(source: Source) -> Iterator[str]:

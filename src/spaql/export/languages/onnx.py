@@ -35,13 +35,12 @@ from spaql.program.ir import (
     SetFlag,
     SetLeaf,
     Statement,
-    Walk,
 )
 
 _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div"}
 _COMPARISONS = {"<": "Less", ">": "Greater", "<=": "LessOrEqual", ">=": "GreaterOrEqual"}
-_VERSIONS = {"": 18, "ai.onnx.ml": 5}
-"""Of the sets of operators."""
+_VERSION = 18
+"""Of the set of operators."""
 Variables = dict[str, str]
 """The tensor that holds each variable: rows × 1, or 1 × 1 for a constant."""
 
@@ -55,10 +54,7 @@ class Onnx(Target):
     name = "ONNX"
     suffix = ".onnx"
     numbers = ("double", "float")
-
-    def table(self, leaves: int) -> bool:
-        """Return whether rules are a table: always, as both sides of conditions are computed."""
-        return True
+    parts = False
 
     def files(self, source: Source) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
@@ -156,10 +152,7 @@ class _Graph:
         constants = list(self._constants.values())
         model = helper.make_model(
             helper.make_graph(nodes, self._source.name, inputs, outputs, constants),
-            opset_imports=[
-                helper.make_opsetid(domain, _VERSIONS[domain])
-                for domain in sorted({node.domain for node in nodes})
-            ],
+            opset_imports=[helper.make_opsetid("", _VERSION)],
             producer_name="spaql",
             producer_version=version("spaql"),
             ir_version=10,
@@ -214,8 +207,6 @@ class _Graph:
                 values[statement.name] = self._condition(statement.value, values)
             elif isinstance(statement, If):
                 values = self._choose(statement, values)
-            elif isinstance(statement, Walk):
-                values |= self._walk(statement, values)
             else:
                 assert isinstance(statement, Note)
         return values
@@ -236,51 +227,6 @@ class _Graph:
                 neither = self._add("And", self._add("Not", condition), no)
                 values[name] = self._add("Or", self._add("And", condition, yes), neither)
         return values
-
-    def _walk(self, walk: Walk, values: Variables) -> Variables:
-        """Add the look-up of a row, and the numbers of the row; returns the variables that are set."""
-        row = self._row(walk, values)
-        totals = self._add("Gather", self._constant(walk.offset), row, axis=0)
-        gains = np.array(walk.gain).reshape(len(walk.offset), len(walk.outputs), len(walk.terms))
-        for j, term in enumerate(walk.terms):
-            gain = self._add("Gather", self._constant(gains[:, :, j]), row, axis=0)
-            more = self._add("Add", totals, self._add("Mul", gain, values[term]))
-            unused = self._add("Equal", gain, self._constant(0.0))
-            totals = self._add("Where", unused, totals, more)
-        return {name: self._column(totals, k) for k, name in enumerate(walk.outputs)}
-
-    def _row(self, walk: Walk, values: Variables) -> str:
-        """Add the look-up of the row in a table."""
-        rules = len(walk.column)
-        rows = len(walk.offset)
-        tensor = self._onnx.numpy_helper.from_array
-        order = [0]
-        for rule in order:  # which grows: onnxruntime wants a parent for every rule
-            order += [place for place in walk.after[rule] if place < rules]
-        copies = iter(range(1, len(order)))
-        after = [[next(copies) if p < rules else p - rules for p in walk.after[rule]] for rule in order]
-        ends = [[int(place >= rules) for place in walk.after[rule]] for rule in order]
-        places = self._add(
-            "TreeEnsemble",
-            self._add("Concat", *(values[name] for name in walk.compared), axis=1),
-            domain="ai.onnx.ml",
-            aggregate_function=1,
-            leaf_targetids=[0] * rows,
-            leaf_weights=tensor(np.arange(float(rows))),
-            n_targets=1,
-            nodes_featureids=[walk.column[rule] for rule in order],
-            nodes_modes=tensor(np.full(len(order), 1, np.uint8)),  # of a test `x < threshold`
-            nodes_splits=tensor(np.array([walk.threshold[rule] for rule in order])),
-            nodes_truenodeids=[pair[0] for pair in after],
-            nodes_trueleafs=[pair[0] for pair in ends],
-            nodes_falsenodeids=[pair[1] for pair in after],
-            nodes_falseleafs=[pair[1] for pair in ends],
-            post_transform=0,
-            tree_roots=[0],
-        )
-        return self._add(
-            "Squeeze", self._add("Cast", places, to=self._onnx.TensorProto.INT64), self._constant([1])
-        )
 
     def _expression(self, expression: Expression, values: Variables) -> str:
         if isinstance(expression, Number):
@@ -312,11 +258,9 @@ class _Graph:
             joined = self._add("And" if isinstance(condition, All) else "Or", joined, part)
         return joined
 
-    def _add(self, kind: str, *inputs: str, output: str = "", domain: str = "", **settings: Any) -> str:
+    def _add(self, kind: str, *inputs: str, output: str = "", **settings: Any) -> str:
         """Return the name of the result of a node; equal nodes are stored once."""
-        node = self._onnx.helper.make_node(
-            kind, inputs, [output] if output else [], domain=domain, **settings
-        )
+        node = self._onnx.helper.make_node(kind, inputs, [output] if output else [], **settings)
         key = node.SerializeToString(deterministic=True)
         if key not in self._nodes:
             node.output[:] = [output or f"t{len(self._nodes)}"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from types import MappingProxyType
 
-from spaql.export.language import LanguageSyntax, Source, Target
+from spaql.export.language import Source, Target
 from spaql.export.played import Player, driven_by_python, run_file
+from spaql.export.syntax import Syntax
 from spaql.languages import in_comment
-from spaql.program.ir import All, Program, Some
+from spaql.program.ir import Program
 
 
 class Python(Target):
@@ -40,10 +40,18 @@ class Python(Target):
         return f"{platform.python_implementation()} {platform.python_version()}"
 
 
-class PythonSyntax(LanguageSyntax):
+class PythonSyntax(Syntax):
     """Python; the variables of the state are attributes."""
 
-    words = MappingProxyType({All: "and", Some: "or"})
+    conjunction = "and"
+    disjunction = "or"
+    negation = "not ({})"
+    truths = ("False", "True")
+    assignment = "{} = {}"
+    call = "{outputs}, = {part}({arguments})"
+    comment = "# {}"
+    opening = "if {}:"
+    further = "elif {}:"
     otherwise = "else:"
     end = ""
     kept = "self.{}"
@@ -53,37 +61,9 @@ class PythonSyntax(LanguageSyntax):
         super().__init__(program)
         self._integers = integers
 
-    def number(self, x: float) -> str:
-        """Return a constant."""
-        return repr(x)
-
     def assigned(self, name: str, value: str) -> str:
         """Return an assignment."""
-        return f"{name} = {value.removesuffix('.0') if name in self._integers else value}"
-
-    def negated(self, condition: str) -> str:
-        """Return the negation of a condition."""
-        return f"not ({condition})"
-
-    def truth(self, value: str | bool) -> str:
-        """Return the value of a truth variable."""
-        return str(value)
-
-    def is_leaf(self, number: int) -> str:
-        """Return the question whether the leaf has a number."""
-        return f"self.leaf == {number}"
-
-    def note(self, text: str) -> str:
-        """Return a comment."""
-        return f"# {in_comment(text)}"
-
-    def opening(self, condition: str, *, further: bool) -> str:
-        """Return the line before the statements of a condition."""
-        return f"{'elif' if further else 'if'} {condition}:"
-
-    def called(self, part: str, arguments: Sequence[str], outputs: Sequence[str]) -> str:
-        """Return the statement that sets numbers by the outputs of a part of the program."""
-        return f"{', '.join(self.plain(outputs))}, = {part}({', '.join(arguments)})"
+        return super().assigned(name, value.removesuffix(".0") if name in self._integers else value)
 
 
 Making = Callable[[Program, Collection[str]], PythonSyntax]

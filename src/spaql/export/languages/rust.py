@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
 
 from spaql.errors import SpaqlError
-from spaql.export.language import LanguageSyntax, Source, Target
+from spaql.export.language import Source, Target
 from spaql.export.played import PLAYED, SAMPLES, Player, driven
 from spaql.export.processes import find_program, run, version_of
+from spaql.export.syntax import Syntax
 from spaql.languages import RUST, in_comment
-from spaql.program.ir import All, Program, Some, State
+from spaql.program.ir import Program, State
 
 FLAGS = ("--edition=2021", "-O", "-D", "warnings")
 """Flags with which exported controllers compile without a warning."""
@@ -56,35 +56,14 @@ class Rust(Target):
         return f"{version_of('rustc')}, {' '.join(FLAGS)}"
 
 
-class RustSyntax(LanguageSyntax):
+class RustSyntax(Syntax):
     """Rust; the variables of the state are fields."""
 
-    words = MappingProxyType({All: "&&", Some: "||"})
-    otherwise = "} else {"
-    end = "}"
+    opening = "if {} {{"
+    further = "}} else if {} {{"
     kept = "self.{}"
     reserved = f"{RUST} act controller observation"
     widened = "f64::from({})"
-
-    def number(self, x: float) -> str:
-        """Return a constant."""
-        return repr(x)
-
-    def is_leaf(self, number: int) -> str:
-        """Return the question whether the leaf has a number."""
-        return f"self.leaf == {number}"
-
-    def note(self, text: str) -> str:
-        """Return a comment."""
-        return f"// {in_comment(text)}"
-
-    def opening(self, condition: str, *, further: bool) -> str:
-        """Return the line before the statements of a condition."""
-        return f"{'} else if' if further else 'if'} {condition} {{"
-
-    def called(self, part: str, arguments: Sequence[str], outputs: Sequence[str]) -> str:
-        """Return the statement that sets numbers by the outputs of a part of the program."""
-        return f"[{', '.join(self.plain(outputs))}] = {part}({', '.join(self.plain(arguments))});"
 
 
 def _body(program: Program, syntax: RustSyntax) -> Iterator[str]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
-from spaql.export.language import LanguageSyntax, Source, Target
+from spaql.export.language import Source, Target
 from spaql.export.languages.st_reader import BlockVariable, FunctionBlock
 from spaql.export.played import Player
+from spaql.export.syntax import Syntax
 from spaql.languages import ST_LIBRARY, STRUCTURED_TEXT, in_comment
-from spaql.program.ir import All, Assign, Compare, Name, Number, Some
+from spaql.program.ir import Assign, Compare, Name, Number
 
 _TYPES = {"double": "LREAL", "float": "REAL"}
 _KINDS = {"real": "LREAL", "flag": "BOOL", "leaf": "DINT"}
@@ -71,10 +71,19 @@ class StructuredText(Target):
         return f"{FunctionBlock.__module__}, which follows the standard; not run on a PLC"
 
 
-class StructuredTextSyntax(LanguageSyntax):
+class StructuredTextSyntax(Syntax):
     """Structured Text."""
 
-    words = MappingProxyType({All: "AND", Some: "OR"})
+    conjunction = "AND"
+    disjunction = "OR"
+    negation = "NOT ({})"
+    unequal = "<>"
+    truths = ("FALSE", "TRUE")
+    in_leaf = "leaf = {}"
+    assignment = "{} := {};"
+    comment = "(* {} *)"
+    opening = "IF {} THEN"
+    further = "ELSIF {} THEN"
     otherwise = "ELSE"
     end = "END_IF;"
     reserved = STRUCTURED_TEXT + ST_LIBRARY
@@ -111,10 +120,10 @@ class StructuredTextSyntax(LanguageSyntax):
         """Return a constant of single precision."""
         return literal("REAL", x)
 
-    def assignment(self, statement: Assign) -> str:
+    def set(self, statement: Assign) -> str:
         """Return the statement that sets a number."""
         if statement.name not in self._converted:
-            return super().assignment(statement)
+            return super().set(statement)
         value = statement.value
         if isinstance(value, Number):
             text = literal(self.output, value.value)
@@ -122,38 +131,14 @@ class StructuredTextSyntax(LanguageSyntax):
             text = f"LREAL_TO_REAL({self.expression(value)})"
         return self.assigned(self.plain([statement.name])[0], text)
 
-    def assigned(self, name: str, value: str) -> str:
-        """Return an assignment."""
-        return f"{name} := {value};"
-
     def compared(self, compare: Compare) -> str:
         """Return a comparison."""
         end, text = _AT_INFINITY.get(compare.operator, (None, ""))
         if not (isinstance(compare.right, Number) and compare.right.value == end):
-            return super().compared(compare).replace(" != ", " <> ")
+            return super().compared(compare)
         if isinstance(compare.left, Name) and compare.left.name in self._singles:
             return text.format(x=self.plain([compare.left.name])[0], zero=self.single(0.0))
         return text.format(x=self.expression(compare.left, inner=True), zero=self.number(0.0))
-
-    def negated(self, condition: str) -> str:
-        """Return the negation of a condition."""
-        return f"NOT ({condition})"
-
-    def truth(self, value: str | bool) -> str:
-        """Return the value of a truth variable."""
-        return str(value).upper() if isinstance(value, bool) else value
-
-    def is_leaf(self, number: int) -> str:
-        """Return the question whether the leaf has a number."""
-        return f"leaf = {number}"
-
-    def note(self, text: str) -> str:
-        """Return a comment."""
-        return f"(* {in_comment(text)} *)"
-
-    def opening(self, condition: str, *, further: bool) -> str:
-        """Return the line before the statements of a condition."""
-        return f"{'ELSIF' if further else 'IF'} {condition} THEN"
 
 
 def function_block(source: Source) -> FunctionBlock:

@@ -8,8 +8,6 @@ from spaql.export.language import Source
 from spaql.export.languages.javascript import documented
 from spaql.languages import in_comment
 
-MATH_H = "#define INFINITY (__builtin_inff())\n"
-"""A stand-in for <math.h>: exported C needs this of it, and no function."""
 _STATE = (
     "    /** What is remembered, by name; to change numbers, assign an object that has these. */",
     "    get state() {",

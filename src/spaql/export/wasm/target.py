@@ -14,11 +14,11 @@ from spaql.export.languages.c import C
 from spaql.export.languages.javascript import played_in_node
 from spaql.export.played import Player
 from spaql.export.processes import MissingToolError, run, version_of
-from spaql.export.wasm.loader import MATH_H, loader, module_source
+from spaql.export.wasm.loader import loader, module_source
 
 # Below the data, a stack that overflows traps instead of changing numbers.
 _FLAGS = (
-    "--target=wasm32", *FLAGS, "-ffreestanding", "-nostdlib", "-Iinclude",
+    "--target=wasm32", *FLAGS, "-ffreestanding", "-nostdlib",
     "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,--stack-first", "-Wl,-z,stack-size=16384",
 )  # fmt: skip
 
@@ -64,10 +64,9 @@ def _module(source: Source, sources: Mapping[str, bytes]) -> dict[str, bytes]:
     name = source.name
     if name == "module":
         raise SettingError("The name of a WebAssembly controller cannot be module: give another.")
-    written = {**sources, "module.c": module_source(source).encode(), "include/math.h": MATH_H.encode()}
+    written = {**sources, "module.c": module_source(source).encode()}
     exports = [f"-Wl,--export={function}" for function in _exports(source)]
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "include").mkdir()
         for file, content in written.items():
             (Path(folder) / file).write_bytes(content)
         # Debian's clang looks for wasm-ld by a name with its version.

@@ -66,20 +66,19 @@ class Block:
         velocity = structure.form == VELOCITY
         held = np.array(usual.action) if usual.action else np.zeros(len(ends.low))
         start = np.clip(held if velocity else 0.0, ends.low, ends.high)
-        table, memory = feature_table(
+        table = feature_table(
             features, meaning.observations, meaning.actions, meaning.sample_time, start.tolist()
         )
-        column, feature, setting = table.computed(len(meaning.observations))
         frame = Frame(
             len(meaning.observations),
             limits_of(ends.low, ends.high, start),
-            column,
+            table.columns,
             len(ends.low),
-            feature=feature,
-            setting=setting,
+            feature=table.rows,
+            setting=table.settings,
             velocity=velocity,
             remembers=True,
-            memory=memory,
+            memory=table.memory,
             setpoints=np.array([r for _, r in meaning.problem.setpoint_places], np.int64),
         )
         scale = np.array([_size(feature, sizes, meaning, ends.high - ends.low) for feature in features])

@@ -1,4 +1,4 @@
-"""Rules as tables."""
+"""Rules of which one side has no observations."""
 
 from pathlib import Path
 
@@ -10,13 +10,14 @@ from spaql.controllers import Controller
 from spaql.export.equivalence import check_equivalence
 from spaql.export.languages.c import C
 from spaql.export.languages.onnx import Onnx
+from spaql.export.languages.python import Python
 from spaql.export.machine import machine_of
 
 
-@pytest.mark.parametrize("target", [C("table"), Onnx()], ids=["C", "ONNX"])
+@pytest.mark.parametrize("target", [C(), Onnx(), Python()], ids=["C", "ONNX", "Python"])
 @pytest.mark.parametrize("second", [1.0, -np.inf], ids=["two leaves", "one leaf"])
-def test_a_table_begins_at_the_first_rule_that_has_a_choice(target, second: float, tmp_path: Path) -> None:
-    """Nothing is below -infinity: the rules on that side of the root are not in the table."""
+def test_code_begins_at_the_first_rule_that_has_a_choice(target, second: float, tmp_path: Path) -> None:
+    """Nothing is below -infinity: the rules on that side of the root are not in the code."""
     tree = Controller(
         feature=[0, 0, 0, -1, -1, -1, -1],
         threshold=[-np.inf, -1.0, second, 0.0, 0.0, 0.0, 0.0],
