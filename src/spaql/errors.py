@@ -10,11 +10,8 @@ _PACKAGES = {
     "baselines": "sb3_contrib",
     "fmi": "fmpy",
     "minari": "minari",
-    "mlflow": "mlflow",
     "plot": "matplotlib",
     "stats": "scipy",
-    "tensorboard": "tensorboard",
-    "wandb": "wandb",
 }
 """The packages that extras install, by import name."""
 

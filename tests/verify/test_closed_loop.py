@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
-from learned_plants import known
 from spaql.controllers import Laws
 from spaql.kernels.verify.closed_loop import advance, new_memory, put_box
 from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
@@ -18,7 +17,6 @@ from spaql.kernels.verify.points import play
 from spaql.problems.classic import find_dynamics
 from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.coordinates import FAR, Coordinates
-from spaql.verify.learned import LearnedPlant
 from spaql.verify.replay import played
 from verify_programs import controller_for, one_cut, plant, program
 
@@ -369,44 +367,6 @@ def test_states_of_an_exported_controller_are_in_their_sets(number, listed):
         differ += int(np.sum(loop.player.act(seen) != tree.act(seen)))
     assert checked > 500
     assert (differ > 0) == (number == "fixed")
-
-
-@pytest.mark.parametrize("name", ["affine", "CartPole-v1", "Pendulum-v1"])
-def test_the_tape_of_a_learned_plant_computes_what_it_predicts(name):
-    model = known(name).model
-    rng = np.random.default_rng(0)
-    for certain in (False, True):
-        learned = LearnedPlant(model, certain=certain)
-        step, observe = learned.tapes()
-        late, _ = learned.tapes(delayed=True)
-        low, high = model.seen
-        for _ in range(200):
-            state = rng.uniform(low - 0.2 * (high - low), high + 0.2 * (high - low))
-            action = np.atleast_1d(model.action_space.sample()).astype(float)
-            after, ended = step([*state, *action])
-            given = int(action[0]) if hasattr(model.action_space, "n") else action
-            expected, _, over = learned.step(tuple(state), given)
-            np.testing.assert_allclose(after, expected, rtol=1e-12, atol=1e-12)
-            assert ended == over
-            waiting = np.atleast_1d(model.action_space.sample()).astype(float)
-            after, _ = late([*state, *action, *waiting])
-            np.testing.assert_allclose(after, [*expected, *waiting], rtol=1e-12, atol=1e-12)
-            assert observe(state)[0].tolist() == state.tolist()
-
-
-@pytest.mark.parametrize("name", ["affine", "CartPole-v1", "Pendulum-v1"])
-def test_played_states_of_learned_plants_are_in_their_sets(name):
-    model = known(name).model
-    rng = np.random.default_rng(1)
-    checked = 0
-    low, high = model.seen
-    for k in range(12):
-        learned = LearnedPlant(model, certain=bool(k % 2))
-        tree = random_tree(rng, model, 0.5 * (high - low), oblique=bool(rng.integers(2)))
-        middle = model.starts[rng.integers(len(model.starts))] if k % 3 else rng.uniform(low, high)
-        half = (high - low) * rng.choice([1e-4, 1e-3, 1e-2])
-        checked += check(learned, tree, rng, middle - half, middle + half, 4, 8)
-    assert checked > 150
 
 
 def test_a_set_in_two_leaves_is_cut():

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from spaql.controllers import Controller, controller_of
 from spaql.controllers.resolve import Source, opened, policy_of
 from spaql.errors import SettingError
-from spaql.plants import PlantModel
 from spaql.problems import Dynamics, EnvironmentLike, Problem, make_problem
 from spaql.values import real_number
 from spaql.verify.closed_loop import ClosedLoop, conversion_error
 from spaql.verify.forward import ForwardSearch
 from spaql.verify.guard import guarded
-from spaql.verify.learned import LearnedPlant
 from spaql.verify.prover import BackwardSearch, Clock, Progress, reduced
 from spaql.verify.replay import Counterexample, refutes
 from spaql.verify.statement import Statement, default_statement
@@ -41,7 +39,6 @@ def verify(
     push: Sequence[float] | float = 0.0,
     delayed: bool = False,
     number: str | None = None,
-    learned: bool = False,
     levels: int | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
@@ -70,8 +67,6 @@ def verify(
     number
         Prove it of the exported controller in this number type, `double`, `float` or `fixed`, as it converts
         observations and rounds actions; by default of the controller itself.
-    learned
-        Prove it of the plant that a PlanTree agent has learned, not of the real one: the verdict says so.
     levels
         How often the box of starts is halved along each state variable, at most.
     progress
@@ -101,7 +96,7 @@ def verify(
     (1.0, None)
     """
     options: dict[str, Any] = {"noise": noise, "push": push, "delayed": delayed, "number": number}
-    options |= {"seconds": seconds, "learned": learned, "levels": levels, "progress": progress}
+    options |= {"seconds": seconds, "levels": levels, "progress": progress}
     verdict, loop = searched(source, env, statement, **options)
     return guarded(verdict, loop, noise)
 
@@ -112,7 +107,6 @@ def searched(
     statement: Statement | None = None,
     *,
     seconds: float = 60.0,
-    learned: bool = False,
     levels: int | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -122,11 +116,8 @@ def searched(
     The parameters are those of `verify`; the options are those of `ClosedLoop.of`.
     """
     real_number("seconds", seconds, above=0)
-    loop = closed_loop(source, env, learned=learned, asked=statement, **options)
-    if statement is None:
-        statement = default_statement(loop)
-        if learned:  # whose termination depends on the statement
-            loop = closed_loop(source, env, learned=True, asked=statement, **options)
+    loop = closed_loop(source, env, **options)
+    statement = statement or default_statement(loop)
     search = _Search(loop, statement, progress or (lambda proven, spent: None), **options)
     if not statement.forward or statement.reaches:
         return search.by_cells(seconds, levels), loop
@@ -161,7 +152,6 @@ class _Search:
         self._remarks = _remarks(left_out)
         self._common: dict[str, Any] = {
             "plant": loop.dynamics.id.removeprefix("spaql/"),
-            "learned": loop.dynamics.text if isinstance(loop.dynamics, LearnedPlant) else "",
             "statement": statement,
             "names": self._loop.names,
             "left_out": left_out,
@@ -282,23 +272,13 @@ class _Replay:
         return None
 
 
-def closed_loop(
-    source: Source,
-    env: EnvironmentLike | None = None,
-    *,
-    learned: bool = False,
-    asked: Statement | None = None,
-    **options: Any,
-) -> ClosedLoop:
+def closed_loop(source: Source, env: EnvironmentLike | None = None, **options: Any) -> ClosedLoop:
     """Return the closed loop of a source and the plant that it is verified on.
 
     Parameters
     ----------
-    source, env, learned
+    source, env
         As in `verify`.
-    asked
-        The statement, if it is known: as a goal, the termination of a learned plant counts where it is
-        certain.
     options
         Of `ClosedLoop.of`.
     """
@@ -313,8 +293,6 @@ def closed_loop(
             "all over the plant's states, which finds failures and proves nothing; a rule tree without "
             f"{has}, trained for the same plant, can be proven."
         )
-    if learned:
-        return ClosedLoop.of(_learned_plant(owner, env, asked), tree, **options)
     return ClosedLoop.of(_equations(owner, env), tree, **options)
 
 
@@ -329,38 +307,12 @@ def _equations(owner: Any, env: EnvironmentLike | None) -> Dynamics:
         problem = make_problem(env)
     if problem.dynamics is None:
         where = "a log" if problem.log is not None else problem.runs_on
-        also = (
-            " Or prove it about the plant that was learned, which is not the real one: --learned, in Python "
-            "learned=True."
-            if env is None and _has_model(owner)
-            else ""
-        )
         raise SettingError(
             f"{problem.name} runs on {where}, of which no equations are known: a proof needs them. "
             "Write its step as a function of a state and an action, and give it as spaql.Dynamics (`spaql "
-            f"new` writes an example).{also}"
+            "new` writes an example)."
         )
     return problem.dynamics
-
-
-def _has_model(owner: Any) -> bool:
-    return isinstance(getattr(type(owner), "model", None), property)
-
-
-def _learned_plant(owner: Any, env: EnvironmentLike | None, statement: Statement | None) -> LearnedPlant:
-    if env is not None:
-        raise SettingError("A learned plant is that of the agent itself: leave out env, or learned.")
-    if not _has_model(owner):
-        raise SettingError(
-            "There is no learned plant: PlanTree and `spaql fit` learn one. "
-            "Equations of a plant are given as spaql.Dynamics (`spaql new` writes an example)."
-        )
-    model = owner.model
-    if not isinstance(model, PlantModel):
-        raise SettingError(f"The model of {type(owner).__name__} is not a learned plant.")
-    reference = owner.problem.reference
-    certain = statement is not None and statement.termination == "goal"
-    return LearnedPlant(model, reference=reference, certain=certain)
 
 
 def _disturbances(loop: ClosedLoop, noise: Sequence[float] | float, delayed: bool, number: str | None) -> str:
