@@ -25,10 +25,9 @@ _MEASURED = {
 @click.command(short_help="Summarise the runs of a study, and export them as a table.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write a row for every run")
-@click.option("--parquet", "parquet_file", type=click.Path(path_type=Path), help="the same as Parquet")
 @click.option("--digest", is_flag=True, help="hash all finished runs: equal studies have equal digests")
 @reports("the summary")
-def results(folder: Path, csv_file: Path | None, parquet_file: Path | None, digest: bool) -> Report:
+def results(folder: Path, csv_file: Path | None, digest: bool) -> Report:
     """Summarise the finished runs in FOLDER, while a sweep goes on or after it.
 
     Runs that differ in their seed alone are one line: mean ± 95 % interval over the seeds.
@@ -45,8 +44,6 @@ def results(folder: Path, csv_file: Path | None, parquet_file: Path | None, dige
     store = RunStore(folder)
     if csv_file is not None:
         table.to_csv(csv_file)
-    if parquet_file is not None:
-        table.to_parquet(parquet_file)
     groups = summarise(table)
     data: dict[str, Any] = {"finished": table.runs, "running": len(store.running()), "groups": groups}
     if digest:
