@@ -72,7 +72,7 @@ def test_folders_that_others_remove_are_made_again(tmp_path: Path) -> None:
     for process in drivers:
         process.start()
     for process in drivers:
-        process.join(60)
+        process.join(240)
     assert [process.exitcode for process in drivers] == [0, 0, 0]
 
 
