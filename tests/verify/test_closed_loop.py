@@ -1,7 +1,6 @@
 """Closed loops on sets, against states that the plant's own functions compute."""
 
 from contextlib import suppress
-from fractions import Fraction
 
 import numba
 import numpy as np
@@ -16,7 +15,6 @@ from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
 from spaql.kernels.verify.points import play
 from spaql.problems.classic import find_dynamics
 from spaql.verify.closed_loop import ClosedLoop
-from spaql.verify.coordinates import FAR, Coordinates
 from spaql.verify.replay import played
 from verify_programs import controller_for, one_cut, plant, program
 
@@ -238,57 +236,6 @@ def test_disturbed_states_are_in_their_sets():
                 after, _, _ = dynamics.step(state, action)
                 state = tuple((np.array(after) + rng.choice([-1.0, 1.0], 2) * push).tolist())
                 assert any(holds(part, state, loop.arrays.period) for part, _ in parts)
-
-
-def test_states_in_other_coordinates_are_in_their_sets():
-    dynamics = find_dynamics("CartPole-v1")
-    rng = np.random.default_rng(5)
-    checked = 0
-    left = 0
-    scale = np.array(SCALES["CartPole-v1"])
-    for _ in range(20):
-        tree = random_tree(rng, dynamics, scale, kind="switching")
-        back = rng.normal(size=(4, 4)) * scale[:, np.newaxis]
-        found = Coordinates(np.linalg.inv(back), back)
-        pushed = 1e-3 * scale
-        keep = (-0.5 * scale, rng.uniform(0.2, 1.0, 4) * scale)
-        loop = ClosedLoop.of(dynamics, tree, push=pushed)
-        other = found.loop(loop, keep, found.error(np.full(4, 10.0)))
-        middle = found.there @ (rng.uniform(-0.5, 0.5, 4) * scale)
-        half = rng.choice([1e-3, 1e-2])
-        sets = followed(other, middle - half, middle + half, 5)
-        for _ in range(12):
-            state = tuple(back @ rng.uniform(middle - half, middle + half))
-            for parts in sets:
-                action = tree.act(np.array(state, np.float32)[np.newaxis])[0]
-                after, _, ended = dynamics.nominal_functions[1](state, int(action))
-                state = tuple(np.array(after) + rng.choice([-1.0, 1.0], 4) * pushed)
-                out = ended or np.any(np.array(state) < keep[0]) or np.any(np.array(state) > keep[1])
-                # What the push takes out of the box may be said of the state before it.
-                in_sets = [flag or holds(part, found.there @ state, np.zeros(4)) for part, flag in parts]
-                assert any(flag for _, flag in parts) if out else any(in_sets), (state, keep)
-                checked += 1
-                left += out
-                if out:
-                    break
-    assert checked > 300
-    assert left > 20
-
-
-def test_what_rounding_of_coordinates_moves_is_covered():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        back = rng.normal(size=(3, 3))
-        there = np.linalg.inv(back) * (1.0 + 1e-13 * rng.uniform(-1.0, 1.0, (3, 3)))
-        wide = 10.0 ** rng.integers(-2, 3, 3)
-        error = Coordinates(there, back).error(wide)
-        if error is None:
-            continue
-        y = [Fraction(x) for x in (rng.choice([-FAR, FAR], 3) * wide).tolist()]
-        x = [sum(Fraction(a) * b for a, b in zip(row, y, strict=True)) for row in back.tolist()]
-        v = [sum(Fraction(a) * b for a, b in zip(row, x, strict=True)) for row in there.tolist()]
-        assert all(abs(a - b) <= Fraction(e) for a, b, e in zip(y, v, error.tolist(), strict=True))
-    assert Coordinates(np.eye(2) * (1.0 + 1e-9), np.eye(2)).error(np.ones(2)) is None
 
 
 def test_an_error_that_is_rounded_up_to_single_precision_is_covered():

@@ -203,10 +203,7 @@ class _Search:
         status = np.full((1,) * len(self._loop.names), PROVEN if search.holds else UNDECIDED, np.int8)
         remarks = list(self._remarks)
         if search.closed:
-            where = "" if search.coordinates is None else " in coordinates of the closed loop"
-            remarks.append(
-                f"It stays in {search.cells:,} cells{where}, which it comes to from all of the starts."
-            )
+            remarks.append(f"It stays in {search.cells:,} cells, which it comes to from all of the starts.")
         elif search.holds:
             remarks.append(f"In these steps it comes to {search.cells:,} cells.")
         elif counterexample is None and search.steps:

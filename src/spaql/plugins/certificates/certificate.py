@@ -42,8 +42,8 @@ def save_certificate(verdict: Verdict, path: str | os.PathLike[str]) -> str:
     proof = search.proof
     if proof is None:
         raise SettingError(
-            "This was proven in coordinates of the closed loop, or by the states that it comes to in some "
-            "steps: no certificate of such cells is written."
+            "This was proven by the states that it comes to in some steps: no certificate of such cells is "
+            "written."
         )
     claim = CLOSED if "reached" in proof["arrays"] else _claim(verdict.statement)
     loop_data, loop_arrays = _loop(proof["loop"])
