@@ -16,6 +16,7 @@ from spaql.controllers import Controller, RandomPolicy, controller_of, text
 from spaql.errors import SettingError, SpaqlError
 from spaql.evaluation import evaluate
 from spaql.evaluation.control_tables import LADDER_MEANS, LEARNED_MEANS, ladder_cells, lags_text
+from spaql.figures.drawing import svg
 from spaql.figures.names import NAMES
 from spaql.figures.verdicts import compute_verdict
 from spaql.formatting import counted, number, places, with_interval
