@@ -69,7 +69,7 @@ def sweep(
     checkpoint_every
         Iterations between two checkpoints, from which an interrupted run continues.
     progress_bar
-        Show the progress: a live bar on a terminal, occasional lines elsewhere.
+        Show the progress, as a line every ten seconds.
 
     Examples
     --------
@@ -93,9 +93,7 @@ def sweep(
     with contextlib.ExitStack() as stack:
         stack.enter_context(store.driven())
         missing = store.missing(runs)
-        progress = stack.enter_context(
-            contextlib.closing(SweepProgress(len(runs), len(runs) - len(missing), show=progress_bar))
-        )
+        progress = SweepProgress(len(runs), len(runs) - len(missing), show=progress_bar)
         done: list[Outcome] = []
         if missing:
             pool: Pool = RayWorkers(ray) if ray is not None else Workers(workers or cores())
