@@ -261,6 +261,7 @@ def _extracted(file: Path) -> str:
             fmpy_module().extract(file, folder)
         except Exception as error:  # of zipfile or FMPy: the archive may hold anything
             remove()
-            raise BadEnvironmentError(f"{file} cannot be unpacked: {error}.") from error
+            why = str(error).rstrip(".")
+            raise BadEnvironmentError(f"{file} cannot be unpacked: {why}.") from error
         _EXTRACTED[key] = folder
     return _EXTRACTED[key]
