@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -148,7 +149,7 @@ class _Search:
         self._loop, left_out = reduced(loop, statement)
         self._statement = statement
         self._progress = progress
-        self._replay = _Replay(loop, self._loop, statement, delayed)
+        self._counterexample = functools.partial(_counterexample, loop, self._loop, statement, delayed)
         self._remarks = _remarks(left_out)
         self._common: dict[str, Any] = {
             "plant": loop.dynamics.id.removeprefix("spaql/"),
@@ -169,7 +170,7 @@ class _Search:
         search.run()
         status, failing = search.statuses()
         seconds_spent = clock.spent
-        counterexample = self._replay.first(failing)
+        counterexample = self._counterexample(failing)
         if counterexample is None and len(failing):
             status[status == REFUTED] = UNDECIDED
         proven, refuted, undecided = (float(np.mean(status == kind)) for kind in (PROVEN, REFUTED, UNDECIDED))
@@ -195,7 +196,7 @@ class _Search:
         clock = Clock(seconds)
         search = ForwardSearch(self._loop, self._statement, clock, self._progress)
         failing, share = search.failing(self._statement.within or 5 * self._loop.dynamics.horizon)
-        counterexample = self._replay.first(failing)
+        counterexample = self._counterexample(failing)
         if counterexample is None:
             search.run()
         proven = 1.0 if search.holds else 0.0
@@ -228,45 +229,41 @@ class _Search:
         )
 
 
-class _Replay:
-    """Plays failing starts by the plant's own functions."""
+def _counterexample(
+    loop: ClosedLoop, smaller: ClosedLoop, statement: Statement, delayed: bool, starts: NDArray[np.float64]
+) -> Counterexample | None:
+    """Return the first counterexample among starts of a smaller loop, those in the middle of the box first.
 
-    def __init__(self, loop: ClosedLoop, smaller: ClosedLoop, statement: Statement, delayed: bool) -> None:
-        self._loop = loop
-        self._statement = statement
-        self._delayed = delayed
-        self._kept = [loop.names.index(name) for name in smaller.names]
-        self._period = np.zeros(len(loop.names))
-        self._period[self._kept] = smaller.arrays.period
-
-    def first(self, starts: NDArray[np.float64]) -> Counterexample | None:
-        """Return the first counterexample among some starts, those in the middle of the box first."""
-        if not len(starts):
-            return None
-        loop = self._loop
-        box = self._statement.starts
-        middle = np.array([sum(box.get(name, (0.0, 0.0))) / 2 for name in loop.names])
-        width = np.array([np.ptp(box.get(name, (0.0, 1.0))) for name in loop.names])
-        full = np.tile(middle, (len(starts), 1))
-        full[:, self._kept] = starts
-        order = np.argsort(np.abs((full - middle) / width).max(axis=1), kind="stable")
-        if isinstance(loop.tree.action_space, Discrete) and self._delayed:  # the action that is nearest
-            space = loop.tree.action_space
-            full[:, -1] = np.clip(np.floor(full[:, -1] + 0.5), space.start, space.start + space.n - 1)
-        for start in full[order[:_REPLAYED]]:
-            counterexample = refutes(
-                loop.dynamics,
-                loop.player,
-                self._statement,
-                loop.names,
-                start,
-                self._period.tolist(),
-                steps=5 * loop.dynamics.horizon,
-                delayed=self._delayed,
-            )
-            if counterexample is not None:
-                return counterexample
+    They are played by the plant's own functions.
+    """
+    if not len(starts):
         return None
+    kept = [loop.names.index(name) for name in smaller.names]
+    period = np.zeros(len(loop.names))
+    period[kept] = smaller.arrays.period
+    box = statement.starts
+    middle = np.array([sum(box.get(name, (0.0, 0.0))) / 2 for name in loop.names])
+    width = np.array([np.ptp(box.get(name, (0.0, 1.0))) for name in loop.names])
+    full = np.tile(middle, (len(starts), 1))
+    full[:, kept] = starts
+    order = np.argsort(np.abs((full - middle) / width).max(axis=1), kind="stable")
+    space = loop.tree.action_space
+    if isinstance(space, Discrete) and delayed:  # the action that is nearest
+        full[:, -1] = np.clip(np.floor(full[:, -1] + 0.5), space.start, space.start + space.n - 1)
+    for start in full[order[:_REPLAYED]]:
+        counterexample = refutes(
+            loop.dynamics,
+            loop.player,
+            statement,
+            loop.names,
+            start,
+            period.tolist(),
+            steps=5 * loop.dynamics.horizon,
+            delayed=delayed,
+        )
+        if counterexample is not None:
+            return counterexample
+    return None
 
 
 def closed_loop(source: Source, env: EnvironmentLike | None = None, **options: Any) -> ClosedLoop:
