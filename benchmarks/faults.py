@@ -108,13 +108,13 @@ def train_again(folder: Path) -> str:
 def sweep_here(folder: Path) -> None:
     """Do what a sweep does, in this process."""
     store = RunStore(folder / "store")
-    with store.driver() as driver:
+    with store.driven():
         for run in store.missing(RUNS):
-            if store.claim(driver, run):
+            if store.claim(run):
                 try:
                     execute(run, root=str(store.root), checkpoint_every=2)
                 finally:
-                    store.release(driver, run)
+                    store.release(run)
 
 
 def store_is_whole(folder: Path) -> None:

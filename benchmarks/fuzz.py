@@ -156,11 +156,6 @@ horizon = 5
 [grid]
 scaling = [0.4, 20]
 temperature_min = [0.01]
-[[runs]]
-problem = "pendulum5"
-algorithm = "aql"
-seeds = [0, 5]
-levels = 3
 """
 
 
@@ -172,7 +167,7 @@ def use_study(folder: Path, content: bytes) -> None:
 
 
 RESULT = "cartpole200/spaql/scaling=1/seed=1/result.json"
-LEASE = ".work/runs/cartpole200/spaql/scaling=1/seed=7/lease.0"
+LEASE = ".work/runs/cartpole200/spaql/scaling=1/seed=7/lease"
 
 
 def grow_store(folder: Path) -> list[bytes]:
@@ -180,7 +175,7 @@ def grow_store(folder: Path) -> list[bytes]:
     runs = spaql.grid(["cartpole200"], ["spaql"], seeds=2, iterations=1, fresh_episodes=2, scaling=[1])
     spaql.sweep(runs, folder / "store", workers=1, progress_bar=False)
     (folder / "store" / LEASE).parent.mkdir(parents=True)
-    return [(folder / "store" / RESULT).read_bytes(), b'{"machine": "m", "pid": 1, "started": "5"}']
+    return [(folder / "store" / RESULT).read_bytes(), b"process 1 on m"]
 
 
 def use_store(folder: Path, content: bytes) -> None:

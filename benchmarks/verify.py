@@ -270,14 +270,6 @@ FAULTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "program/tape.py": {
         "visit(yes, number), visit(no, number)": "visit(no, number), visit(yes, number)",
-        'rows.append(("add", total, len(rows) - 1, 0.0))': "pass",
-        '(("<", row, constant(float(low))), (after, True), result)': "result",
-        '(("<", constant(float(high)), row), (after, True), result)': "result",
-    },
-    "verify/coordinates.py": {
-        "np.abs(self.there) @ loop.push * (1.0 + 1e-9)": "loop.push",
-        "2.0 * FAR * _ERROR * wide": "0.0 * wide",
-        "if np.any(rest @ wide > _ERROR * wide):": "if False:",
     },
     "verify/analysis.py": {
         "return abs(turns) < 100 and abs(turns - round(turns)) < 1e-12": "return True",

@@ -80,9 +80,6 @@ int fmi2ExitInitializationMode(void *c) { return 0; }
 int fmi2Terminate(void *c) { return 0; }
 int fmi2SetReal(void *c, const unsigned r[], size_t n, const double x[]) { return set_all(c, r, n, x); }
 int fmi2GetReal(void *c, const unsigned r[], size_t n, double x[]) { return get_all(c, r, n, x); }
-int fmi2GetFMUstate(void *c, void **s) { *s = malloc(sizeof(Tank)); memcpy(*s, c, sizeof(Tank)); return 0; }
-int fmi2SetFMUstate(void *c, void *s) { memcpy(c, s, sizeof(Tank) RESTORED); return 0; }
-int fmi2FreeFMUstate(void *c, void **s) { free(*s); return 0; }
 int fmi2DoStep(void *c, double t, double size, int n)
 {
     if (!advance(c, size)) return 0;
@@ -106,8 +103,6 @@ int fmi3SetFloat64(void *c, const unsigned r[], size_t n, const double x[], size
 { return set_all(c, r, n, x); }
 int fmi3GetFloat64(void *c, const unsigned r[], size_t n, double x[], size_t m)
 { return get_all(c, r, n, x); }
-int fmi3GetFMUState(void *c, void **s) { *s = malloc(sizeof(Tank)); memcpy(*s, c, sizeof(Tank)); return 0; }
-int fmi3SetFMUState(void *c, void *s) { memcpy(c, s, sizeof(Tank) RESTORED); return 0; }
 int fmi3DoStep(void *c, double t, double size, bool n, bool *event, bool *end, bool *early, double *last)
 {
     *event = *early = *end = false;
@@ -119,13 +114,8 @@ int fmi3DoStep(void *c, double t, double size, bool n, bool *event, bool *end, b
 """
 
 
-def tank_fmu(
-    folder: Path, version: int = 2, *, state: bool = True, forgets: bool = False, name: str = "tank"
-) -> Path:
-    """Return the path of an FMU of a tank, compiled by the system's compiler.
-
-    Without `state` the FMU cannot save it; one that `forgets` restores all of its state but the level.
-    """
+def tank_fmu(folder: Path, version: int = 2, *, name: str = "tank") -> Path:
+    """Return the path of an FMU of a tank, compiled by the system's compiler."""
     import fmpy
     from fmpy.fmi2 import FMU2Slave
     from fmpy.fmi3 import FMU3Slave
@@ -135,7 +125,6 @@ def tank_fmu(
     stubs = "".join(
         f"int {f}(void) {{ return 3; }}\n" for f in functions if f" {f}(" not in own and f"*{f}(" not in own
     )
-    own = own.replace("RESTORED", " * 0" if forgets else "")
     source = folder / f"{name}.c"
     binary = folder / f"{name}.so"
     source.write_text(_CORE + own + stubs)
@@ -143,12 +132,12 @@ def tank_fmu(
     platform = fmpy.platform if version == 2 else fmpy.platform_tuple
     path = folder / f"{name}.fmu"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("modelDescription.xml", _description(version, state, name))
+        archive.writestr("modelDescription.xml", _description(version, name))
         archive.write(binary, f"binaries/{platform}/{name}{fmpy.sharedLibraryExtension}")
     return path
 
 
-def _description(version: int, state: bool, name: str) -> str:
+def _description(version: int, name: str) -> str:
     rows = [line.split() for line in textwrap.dedent(_VARIABLES).strip().splitlines()]
     variables = ""
     for word, reference, causality, variability, initial, low, high, start, unit in rows:
@@ -170,11 +159,10 @@ def _description(version: int, state: bool, name: str) -> str:
         variables += (
             '<Float64 name="time" valueReference="0" causality="independent" variability="continuous"/>'
         )
-    flag = "canGetAndSetFMUstate" if version == 2 else "canGetAndSetFMUState"
     key, number = ("guid", "2.0") if version == 2 else ("instantiationToken", "3.0")
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <fmiModelDescription fmiVersion="{number}" modelName="{name}" {key}="{{tank}}">
-<CoSimulation modelIdentifier="{name}" {flag}="{str(state).lower()}"/>
+<CoSimulation modelIdentifier="{name}"/>
 <UnitDefinitions><Unit name="m"/><Unit name="m2"/><Unit name="m/s"/><Unit name="m3/s"/></UnitDefinitions>
 <DefaultExperiment startTime="0" stopTime="40" stepSize="2"/>
 <ModelVariables>

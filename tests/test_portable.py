@@ -17,14 +17,12 @@ ELSEWHERE_MISSING = {
     *("os.mkfifo", "os.statvfs", "os.getloadavg", "os.symlink", "os.chmod", "os.chown", "os.nice"),
     *(f"signal.{name}" for name in ("SIGALRM", "SIGHUP", "SIGQUIT", "SIGUSR1", "alarm", "pause")),
 }
-POSIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
+POSIX_MODULES = {"grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
 FALLBACKS = {
-    "os.kill": "leases.py",
     "os.killpg": "processes.py",
     "signal.SIGKILL": "processes.py",
-    "os.link": "leases.py",
+    "fcntl.flock": "leases.py",
     "os.sched_getaffinity": "local.py",
-    "os.readlink": "leases.py",
 }
 """What some systems do not have, and the one file that knows what to do then."""
 
@@ -48,7 +46,7 @@ def test_no_source_uses_what_windows_or_macos_have_not() -> None:
             assert one.name not in POSIX_MODULES, f"{path}: {one.name}"
     for path, node in nodes(ast.Constant):
         assert isinstance(node, ast.Constant)
-        if isinstance(node.value, str) and path.name != "leases.py":
+        if isinstance(node.value, str):
             assert not node.value.startswith(("/proc", "/tmp", "/dev", "/usr", "/etc")), (
                 f"{path}: {node.value}"
             )

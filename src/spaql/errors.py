@@ -9,11 +9,8 @@ from types import ModuleType
 _PACKAGES = {
     "baselines": "sb3_contrib",
     "fmi": "fmpy",
-    "mlflow": "mlflow",
     "plot": "matplotlib",
     "stats": "scipy",
-    "tensorboard": "tensorboard",
-    "wandb": "wandb",
 }
 """The packages that extras install, by import name."""
 

@@ -33,3 +33,10 @@ def test_what_cannot_be_called_is_refused_before_any_step(callback: Any) -> None
     with pytest.raises(spaql.SettingError, match="must be a function of the agent and the new row"):
         agent.learn(iterations=1, callback=callback, progress_bar=False)
     assert len(agent.history) == 0
+
+
+def test_progress_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    spaql.SPAQL("cartpole200", seed=0, rollouts=2).learn(iterations=2)
+    assert capsys.readouterr().err == ""
+    spaql.SPAQL("cartpole200", seed=0, rollouts=2).learn(iterations=2, progress_bar=True)
+    assert "iteration 2" in capsys.readouterr().err

@@ -31,11 +31,6 @@ from spaql.plugins.sweeps.progress import SweepProgress
         ("paper --quick --out out", ["scipy"], "The report needs scipy: pip install 'spaql[stats]'."),
         ("paper --quick --trpo --out out", ["sb3_contrib"], "TRPO needs sb3_contrib"),
         (
-            "show none --html card.html --stress",
-            ["matplotlib"],
-            "The page needs matplotlib: pip install 'spaql[plot]'.",
-        ),
-        (
             "stress none --map basin.svg",
             ["matplotlib"],
             "The map needs matplotlib: pip install 'spaql[plot]'.",

@@ -85,13 +85,13 @@ def test_export_writes_it_with_its_state(run, tmp_path):
 @pytest.mark.long
 def test_the_card_shows_the_controller(run):
     pytest.importorskip("matplotlib")
-    page = policy_card(run, spaql.load(run), episodes=5, starts=16)
+    page = policy_card(run, spaql.load(run), episodes=5)
     assert "a controller with memory of its own, by hand" in page
     assert "angle [rad] = atan2(sin(angle), cos(angle))" in page
 
 
 def test_the_rules_on_the_card_are_those_of_the_controller(run):
-    part = "".join(card._with_memory(spaql.load(run).policy, False))
+    part = "".join(card._with_memory(spaql.load(run).policy))
     assert "torque [Nm] = -8 * angle [rad] - 1.5 * swing [rad/s]" in part
 
 

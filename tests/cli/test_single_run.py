@@ -72,6 +72,6 @@ def test_a_card_of_one_episode(folder: Path) -> None:
     from spaql.plugins.page.card import policy_card
 
     file = folder / "one.spaql"
-    page = policy_card(file, spaql.load(file), episodes=1, starts=8)
+    page = policy_card(file, spaql.load(file), episodes=1)
     returned = spaql.evaluate(spaql.load(file), episodes=1).mean
     assert f"<b>{returned:.1f}</b><span>return of 1 fresh episode" in page

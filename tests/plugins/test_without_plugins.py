@@ -23,7 +23,7 @@ REFUSED = {
     "paper": ["paper"],
     "sweeps": ["sweep", "study.toml"],
 }
-"""A command that needs each plugin; hardware and trackers are used from Python alone."""
+"""A command that needs each plugin; hardware is used from Python alone."""
 NAMES = {"hardware": "spaql.Hardware", "sweeps": "spaql.sweep"}
 """Public names that plugins provide."""
 
@@ -75,7 +75,7 @@ def test_every_plugin_is_tried() -> None:
     modules = {entry.module for entry in distribution("spaql").entry_points}
     homes = {module.split(".")[2] for module in modules if module.startswith("spaql.plugins.")}
     assert homes == set(REFUSED)
-    assert set(PLUGINS) == homes | {"hardware", "trackers"}
+    assert set(PLUGINS) == homes | {"hardware"}
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)

@@ -1,7 +1,6 @@
 """Closed loops on sets, against states that the plant's own functions compute."""
 
 from contextlib import suppress
-from fractions import Fraction
 
 import numba
 import numpy as np
@@ -10,15 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
-from learned_plants import known
 from spaql.controllers import Laws
 from spaql.kernels.verify.closed_loop import advance, new_memory, put_box
 from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
 from spaql.kernels.verify.points import play
 from spaql.problems.classic import find_dynamics
 from spaql.verify.closed_loop import ClosedLoop
-from spaql.verify.coordinates import FAR, Coordinates
-from spaql.verify.learned import LearnedPlant
 from spaql.verify.replay import played
 from verify_programs import controller_for, one_cut, plant, program
 
@@ -242,57 +238,6 @@ def test_disturbed_states_are_in_their_sets():
                 assert any(holds(part, state, loop.arrays.period) for part, _ in parts)
 
 
-def test_states_in_other_coordinates_are_in_their_sets():
-    dynamics = find_dynamics("CartPole-v1")
-    rng = np.random.default_rng(5)
-    checked = 0
-    left = 0
-    scale = np.array(SCALES["CartPole-v1"])
-    for _ in range(20):
-        tree = random_tree(rng, dynamics, scale, kind="switching")
-        back = rng.normal(size=(4, 4)) * scale[:, np.newaxis]
-        found = Coordinates(np.linalg.inv(back), back)
-        pushed = 1e-3 * scale
-        keep = (-0.5 * scale, rng.uniform(0.2, 1.0, 4) * scale)
-        loop = ClosedLoop.of(dynamics, tree, push=pushed)
-        other = found.loop(loop, keep, found.error(np.full(4, 10.0)))
-        middle = found.there @ (rng.uniform(-0.5, 0.5, 4) * scale)
-        half = rng.choice([1e-3, 1e-2])
-        sets = followed(other, middle - half, middle + half, 5)
-        for _ in range(12):
-            state = tuple(back @ rng.uniform(middle - half, middle + half))
-            for parts in sets:
-                action = tree.act(np.array(state, np.float32)[np.newaxis])[0]
-                after, _, ended = dynamics.nominal_functions[1](state, int(action))
-                state = tuple(np.array(after) + rng.choice([-1.0, 1.0], 4) * pushed)
-                out = ended or np.any(np.array(state) < keep[0]) or np.any(np.array(state) > keep[1])
-                # What the push takes out of the box may be said of the state before it.
-                in_sets = [flag or holds(part, found.there @ state, np.zeros(4)) for part, flag in parts]
-                assert any(flag for _, flag in parts) if out else any(in_sets), (state, keep)
-                checked += 1
-                left += out
-                if out:
-                    break
-    assert checked > 300
-    assert left > 20
-
-
-def test_what_rounding_of_coordinates_moves_is_covered():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        back = rng.normal(size=(3, 3))
-        there = np.linalg.inv(back) * (1.0 + 1e-13 * rng.uniform(-1.0, 1.0, (3, 3)))
-        wide = 10.0 ** rng.integers(-2, 3, 3)
-        error = Coordinates(there, back).error(wide)
-        if error is None:
-            continue
-        y = [Fraction(x) for x in (rng.choice([-FAR, FAR], 3) * wide).tolist()]
-        x = [sum(Fraction(a) * b for a, b in zip(row, y, strict=True)) for row in back.tolist()]
-        v = [sum(Fraction(a) * b for a, b in zip(row, x, strict=True)) for row in there.tolist()]
-        assert all(abs(a - b) <= Fraction(e) for a, b, e in zip(y, v, error.tolist(), strict=True))
-    assert Coordinates(np.eye(2) * (1.0 + 1e-9), np.eye(2)).error(np.ones(2)) is None
-
-
 def test_an_error_that_is_rounded_up_to_single_precision_is_covered():
     """An error of 0.1 of an observation of 0 is 0.1000000015 in single precision."""
 
@@ -369,44 +314,6 @@ def test_states_of_an_exported_controller_are_in_their_sets(number, listed):
         differ += int(np.sum(loop.player.act(seen) != tree.act(seen)))
     assert checked > 500
     assert (differ > 0) == (number == "fixed")
-
-
-@pytest.mark.parametrize("name", ["affine", "CartPole-v1", "Pendulum-v1"])
-def test_the_tape_of_a_learned_plant_computes_what_it_predicts(name):
-    model = known(name).model
-    rng = np.random.default_rng(0)
-    for certain in (False, True):
-        learned = LearnedPlant(model, certain=certain)
-        step, observe = learned.tapes()
-        late, _ = learned.tapes(delayed=True)
-        low, high = model.seen
-        for _ in range(200):
-            state = rng.uniform(low - 0.2 * (high - low), high + 0.2 * (high - low))
-            action = np.atleast_1d(model.action_space.sample()).astype(float)
-            after, ended = step([*state, *action])
-            given = int(action[0]) if hasattr(model.action_space, "n") else action
-            expected, _, over = learned.step(tuple(state), given)
-            np.testing.assert_allclose(after, expected, rtol=1e-12, atol=1e-12)
-            assert ended == over
-            waiting = np.atleast_1d(model.action_space.sample()).astype(float)
-            after, _ = late([*state, *action, *waiting])
-            np.testing.assert_allclose(after, [*expected, *waiting], rtol=1e-12, atol=1e-12)
-            assert observe(state)[0].tolist() == state.tolist()
-
-
-@pytest.mark.parametrize("name", ["affine", "CartPole-v1", "Pendulum-v1"])
-def test_played_states_of_learned_plants_are_in_their_sets(name):
-    model = known(name).model
-    rng = np.random.default_rng(1)
-    checked = 0
-    low, high = model.seen
-    for k in range(12):
-        learned = LearnedPlant(model, certain=bool(k % 2))
-        tree = random_tree(rng, model, 0.5 * (high - low), oblique=bool(rng.integers(2)))
-        middle = model.starts[rng.integers(len(model.starts))] if k % 3 else rng.uniform(low, high)
-        half = (high - low) * rng.choice([1e-4, 1e-3, 1e-2])
-        checked += check(learned, tree, rng, middle - half, middle + half, 4, 8)
-    assert checked > 150
 
 
 def test_a_set_in_two_leaves_is_cut():

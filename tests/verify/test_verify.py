@@ -10,7 +10,6 @@ from gymnasium.spaces import Box
 
 import spaql
 from spaql.controllers import Controller, Error, Integral, Laws, Square
-from spaql.errors import SettingError
 from spaql.plugins.certificates.certificate import save_certificate
 from spaql.plugins.certificates.check import check_certificate
 from spaql.problems.classic import find_dynamics
@@ -165,30 +164,6 @@ def test_a_pole_without_its_position_never_falls(tmp_path):
         check = check_certificate(tmp_path / "pole.proof")
         assert check.data["confirmed"] == 1.0
         assert check.data["statement"].endswith(", for ever")
-
-
-def test_a_pole_with_its_position_never_falls_and_stays_on_the_track():
-    gain = np.array([[[0.0, 0.0, 0.0, 0.0], [15.614, 18.778, 85.521, 21.832]]])
-    tree = tree_for("CartPole-v1", Laws(gain, np.array([[0.0, 0.547]])))
-    pole = find_dynamics("CartPole-v1")
-    starts = dict.fromkeys(pole.observations, (-0.05, 0.05))
-    asked = Statement(starts=starts, forward=True, allowed={"cart position [m]": (-2.0, 2.0)})
-    verdict = spaql.verify(tree, "CartPole-v1", asked)
-    assert verdict.proven == 1.0
-    assert "in coordinates of the closed loop" in verdict.text
-    # Every image of the starts lies in the cells.
-    search = verdict.details["search"]
-    rng = np.random.default_rng(1)
-    reached = search.reached
-    steps = search.image
-    cells = set(reached.queue[: search.cells].tolist())
-    for start in rng.uniform(-0.05, 0.05, (20, 4)):
-        for state, ended in states("CartPole-v1", tree, start, 40 * steps)[::steps]:
-            assert not ended
-            place = np.floor((search.coordinates.there @ state - reached.low) / reached.size)
-            assert int(place @ [*np.cumprod(reached.sides[:0:-1])[::-1], 1]) in cells
-    with pytest.raises(SettingError, match="no certificate of such cells"):
-        save_certificate(verdict, "pole.proof")
 
 
 def test_a_start_outside_of_what_is_allowed_is_not_proven():

@@ -146,7 +146,6 @@ def draw(
     or, of the finished runs in a folder that `spaql sweep` has left,
       curves   return against interactions, with 95 % intervals over seeds
       scores   returns at the end, by algorithm and problem
-      profile  the share of runs with at least a score, by algorithm
 
     Observations are known by name, with or without their unit, or by number; if cos(angle) and sin(angle)
     are observed, then angle is known too. The features of a controller are known by name. What is neither on

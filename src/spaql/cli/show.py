@@ -12,7 +12,7 @@ import click
 
 from spaql.cli.arguments import Choice, made_by, read, read_to_play, run_argument
 from spaql.cli.report import PATH, Report, numbers_or_names, reports
-from spaql.errors import SettingError, require
+from spaql.errors import SettingError
 from spaql.formatting import counted
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ FORMS = ("rules", "markdown", "latex")
 )
 @click.option("--as", "form", type=Choice(FORMS), default="rules", help="what to print")
 @click.option("--html", "card", type=PATH, help="write a page to play with: tree, map and plant")
-@click.option("--stress", "stressed", is_flag=True, help="add smaller trees and stress tests to that page")
 @click.option("--step", type=int, help="time step, of aql or of --episode")
 @click.option("--episode", type=int, help="explain what is done at --step of the episode of this seed")
 @reports("the tree and its rules")
@@ -46,7 +45,6 @@ def show(
     at: list[float] | dict[str, float] | None,
     form: str,
     card: Path | None,
-    stressed: bool,
     step: int | None,
     episode: int | None,
 ) -> Report:
@@ -69,9 +67,7 @@ def show(
     from spaql.controllers import controller_of
 
     if card is not None:
-        return _card(run, card, stressed)
-    if stressed:
-        raise click.UsageError("--stress is for the page of --html.")
+        return _card(run, card)
     source = read(run)
     if at is not None and episode is not None:
         raise click.UsageError("Explain an observation with --at, or a moment with --episode and --step.")
@@ -82,13 +78,11 @@ def show(
     return Report(lambda: _data(source, tree), lambda: _text(source, tree, form, digits, numbered))
 
 
-def _card(run: Path, card: Path, stressed: bool) -> Report:
+def _card(run: Path, card: Path) -> Report:
     from spaql.archive import write_atomically
     from spaql.entry_points import load_hook
 
-    if stressed:
-        require("The page", "plot")
-    page: str = load_hook("page")(run, read_to_play(run), stressed=stressed)
+    page: str = load_hook("page")(run, read_to_play(run))
     write_atomically(card, page.encode())
     return Report({"file": str(card)}, str(card))
 

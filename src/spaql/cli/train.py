@@ -94,7 +94,6 @@ _budget_options = options_as(
     is_flag=True,
     help="go on with the run in the run folder, up to --total-timesteps or --iterations in all",
 )
-@click.option("--live", is_flag=True, help="show the controller so far in a browser on this machine")
 @click.option(
     "--verify",
     "verified",
@@ -115,7 +114,6 @@ def train(
     described: dict[str, Any],
     reward_range: tuple[float, float] | None,
     resume: bool,
-    live: bool,
     verified: bool,
     quiet: bool,
     **settings: Any,
@@ -132,7 +130,6 @@ def train(
       spaql train Pendulum-v1 --total-timesteps 5000 --seed 1
       spaql train Pendulum-v1 --total-timesteps 5000 --tries 8
       spaql train Acrobot-v1 --algo treesearch --total-timesteps 10000000
-      spaql train Pendulum-v1 --algo treesearch --total-timesteps 1000000 --live
       spaql train plant:TwoTanks-v0 --out runs/tanks
       spaql train plant.fmu --config plant.toml --total-timesteps 3000
       spaql train CartPole-v1 --constraint "abs(pole_angle) < 0.1"
@@ -156,7 +153,7 @@ def train(
     advice = recommended(agent.learner_type.name, spent.total_timesteps, agent.problem)
     if advice and not quiet:
         say(advice, err=True)
-    _check_options(agent, described["parallel"], tries, workers, live=live, verified=verified)
+    _check_options(agent, described["parallel"], tries, workers, verified=verified)
     training = Training(
         agent=agent,
         algo=algo,
@@ -164,7 +161,6 @@ def train(
         folder=out or _default_folder(agent),
         resume=resume,
         same_seed=seed is not None,
-        live=live,
         verified=verified,
         quiet=quiet,
     )
@@ -186,7 +182,7 @@ def _default_folder(agent: Agent) -> Path:
 
 
 def _check_options(
-    agent: Agent, parallel: bool | str, tries: int, workers: int | None, *, live: bool, verified: bool
+    agent: Agent, parallel: bool | str, tries: int, workers: int | None, *, verified: bool
 ) -> None:
     """Refuse options that do not fit the algorithm, the problem or each other."""
     name = agent.learner_type.name
@@ -196,8 +192,6 @@ def _check_options(
         raise click.UsageError(f"--ray is for the episodes of treesearch in a Gymnasium environment: {why}.")
     if workers is not None and tries == 1:
         raise click.UsageError("--workers train tries: give --tries, 2 or more.")
-    if live and tries != 1:
-        raise click.UsageError("--live is for one training: leave out --tries.")
     if verified and agent.problem.dynamics is None:
         raise SettingError(
             f"--verify needs the equations of the plant, and {env} runs on {agent.problem.runs_on}: leave it "

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from spaql.agents import Agent, PlanTree, TreeSearch
 from spaql.agents.budget import Budget
@@ -15,7 +14,6 @@ from spaql.agents.train_tries import TRIES_FILE
 from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report, say
 from spaql.cli.training_report import FRESH_EPISODES, training_report
-from spaql.entry_points import load_hook
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.evaluation import evaluate, plain_controllers
 
@@ -33,7 +31,6 @@ class Training:
     resume: bool
     same_seed: bool
     """Whether a resumed run must have the seed of `agent`, because one was given."""
-    live: bool
     verified: bool
     quiet: bool
 
@@ -44,12 +41,10 @@ def train_once(training: Training) -> Report:
     folder = training.folder
     if training.resume:
         agent = _resumed(training)
-    with StopOnInterrupt() as interrupt, _kept(agent, folder), _live(training.live) as page:
-        _learn(agent, training, interrupt, page)
+    with StopOnInterrupt() as interrupt, _kept(agent, folder):
+        _learn(agent, training, interrupt)
         save_run(agent, folder)
         interrupt.saved()
-        if page is not None and not interrupt.pressed:
-            page.show(agent)
         if interrupt.pressed:
             say(
                 f"Interrupted: what was learned so far is saved in {folder}; --resume goes on with it.\n"
@@ -89,30 +84,18 @@ def _resumed(training: Training) -> Agent:
     return agent
 
 
-def _learn(agent: Agent, training: Training, interrupt: StopOnInterrupt, page: Any) -> None:
+def _learn(agent: Agent, training: Training, interrupt: StopOnInterrupt) -> None:
     """Train until the budget is spent, or Ctrl-C is pressed."""
     total_timesteps, iterations = training.budget.left(agent)
     if iterations or total_timesteps:
         agent.learn(
             total_timesteps,
             iterations=iterations,
-            callback=[interrupt, page] if page is not None else interrupt,
+            callback=interrupt,
             checkpoint=training.folder / CHECKPOINT_FILE,
             checkpoint_every=training.budget.checkpoint_every,
             progress_bar=not training.quiet,
         )
-
-
-@contextmanager
-def _live(wanted: bool) -> Iterator[Any]:
-    """Serve the page of a training, if that is wanted, and print where it is."""
-    if not wanted:
-        yield None
-        return
-
-    with load_hook("live")() as page:
-        say(f"The controller so far is shown at {page.address}", err=True)
-        yield page
 
 
 @contextmanager

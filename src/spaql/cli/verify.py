@@ -66,7 +66,6 @@ def _ranges(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     type=Choice(["double", "float", "fixed"]),
     help="prove it of the controller as it is exported, in the numbers of the machine",
 )
-@click.option("--learned", is_flag=True, help="prove it of the learned plant, which is not the real one")
 @click.option("--map", "map_file", type=PATH, help="draw the cells (svg, pdf, png)")
 @click.option("--axes", metavar="I J", type=int, nargs=2, help="numbers of the state that the map is over")
 @click.option(
@@ -95,16 +94,14 @@ def verify(
     push: list[float] | None,
     late: bool,
     number: str | None,
-    learned: bool,
     **asked: Any,
 ) -> Report:
     """Prove or refute what the controller in RUN does, from every state of a box.
 
-    The plant must be given as equations: a problem of classic control, or a plant of your own; or, with
-    --learned, it is the one that PlanTree or `spaql fit` learned. Without --starts, --target and so on, the
-    statement is the one that is sensible for the plant. Every cell of the states is proven, refuted by an
-    episode, or undecided. The verdict is stored beside the model file, for `spaql show --html` and `spaql
-    draw RUN counterexample`.
+    The plant must be given as equations: a problem of classic control, or a plant of your own. Without
+    --starts, --target and so on, the statement is the one that is sensible for the plant. Every cell of the
+    states is proven, refuted by an episode, or undecided. The verdict is stored beside the model file, for
+    `spaql show --html` and `spaql draw RUN counterexample`.
 
     \b
     Examples:
@@ -112,7 +109,6 @@ def verify(
       spaql verify runs/swing-up --map proven.png --seconds 20
       spaql verify runs/swing-up --noise 0.002,0.002,0.01
       spaql verify runs/tanks --target "lower level [m]=0.4,0.6"
-      spaql verify runs/fitted --learned
       spaql verify runs/tanks --certificate tanks.proof
       spaql verify --check tanks.proof
       spaql verify runs/tanks --check tanks.proof
@@ -124,7 +120,6 @@ def verify(
         "push": _one_or_many(push),
         "delayed": late,
         "number": number,
-        "learned": learned,
     }
     if checked is not None:
         return _check(checked, run, options)
@@ -137,7 +132,7 @@ def verify(
     from spaql.verify.run import closed_loop
 
     agent = read_to_play(existing_run(run))
-    statement = _statement(closed_loop(agent, learned=learned, delayed=late), asked)
+    statement = _statement(closed_loop(agent, delayed=late), asked)
     bar = _Bar(seconds, show=not quiet)
     try:
         verdict = spaql.verify(agent, statement=statement, seconds=seconds, progress=bar, **options)
@@ -243,7 +238,6 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
     counterexample = verdict.counterexample
     return {
         "plant": verdict.plant,
-        "learned": bool(verdict.learned),
         "statement": verdict.sentence,
         "proven": verdict.proven,
         "refuted": verdict.refuted,

@@ -19,7 +19,7 @@ from spaql.figures.style import GREY, new_figure
 from spaql.verify.replay import played_with_actions
 from spaql.verify.statement import box_text
 from spaql.verify.stored import verdict_about, verified_loop
-from spaql.verify.verdict import ABOUT_LEARNED, Verdict
+from spaql.verify.verdict import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +99,7 @@ def compute_counterexample(path: Path, source: Agent | Design) -> Counterexample
         for k, name in enumerate(names)
     ]
     return CounterexampleRecord(
-        f"{verdict.plant}{' (learned plant)' if verdict.learned else ''}: a counterexample",
+        f"{verdict.plant}: a counterexample",
         _note(verdict),
         counterexample.step,
         (*panels, *actions),
@@ -110,9 +110,8 @@ def compute_counterexample(path: Path, source: Agent | Design) -> Counterexample
 def _note(verdict: Verdict) -> str:
     counterexample = verdict.counterexample
     assert counterexample is not None
-    about = f"{ABOUT_LEARNED.capitalize()}: {verdict.learned}. " if verdict.learned else ""
     text = (
-        f"{about}Refuted: from {box_text(verdict.statement.starts, wider=False)}{verdict.disturbed}, "
+        f"Refuted: from {box_text(verdict.statement.starts, wider=False)}{verdict.disturbed}, "
         f"{verdict.sentence}. From the state {', '.join(f'{x:.6g}' for x in counterexample.start)}, "
         f"{counterexample.why}."
     )

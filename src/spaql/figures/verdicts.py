@@ -15,7 +15,6 @@ from spaql.figures.style import draw_grid, mark_quarter_turns, new_figure
 from spaql.verify import Verdict
 from spaql.verify.statement import box_text
 from spaql.verify.verdict import (
-    ABOUT_LEARNED,
     PROVEN,
     REFUTED,
     UNDECIDED,
@@ -95,14 +94,12 @@ def compute_verdict(verdict: Verdict, axes: tuple[int, int] = (0, 1)) -> Verdict
     fixed = [
         f"{verdict.names[j]} {(verdict.low[j] + verdict.high[j]) / 2:.4g}" for j in range(n) if j not in axes
     ]
-    learned = " (learned plant)" if verdict.learned else ""
-    about = f"{ABOUT_LEARNED.capitalize()}: {verdict.learned}. " if verdict.learned else ""
     counterexample = verdict.counterexample
     place = () if counterexample is None else tuple(counterexample.start[j] for j in axes)
     return VerdictRecord(
-        f"{verdict.plant}{learned}: proven from {percent(verdict.proven)} of the states",
+        f"{verdict.plant}: proven from {percent(verdict.proven)} of the states",
         textwrap.fill(
-            f"{about}From {box_text(verdict.statement.starts, wider=False)}{verdict.disturbed}: "
+            f"From {box_text(verdict.statement.starts, wider=False)}{verdict.disturbed}: "
             f"{verdict.sentence}." + (f" The map is at {', '.join(fixed)}." if fixed else ""),
             105,
         ),

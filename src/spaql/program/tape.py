@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -122,68 +122,6 @@ class Tape:
         if np.any(arrays.first[arrays.code == CODE["input"]] < 0):
             raise ValueError("the outputs depend on other inputs")
         return Tape(arrays, len(place))
-
-    def in_coordinates(
-        self, back: Floats, there: Floats | None = None, keep: tuple[Floats, Floats] | None = None
-    ) -> Tape:
-        """Return the tape of a state in other coordinates, which come first of its inputs.
-
-        Parameters
-        ----------
-        back
-            The state is this matrix times its coordinates.
-        there
-            The outputs are multiplied by this matrix; as they are by default.
-        keep
-            Ends of a box: an episode also terminates where an output, before it is multiplied, is outside.
-        """
-        n = len(back)
-        rows: list[Row] = [("input", k, -1, 0.0) for k in range(self.inputs)]
-
-        def constant(value: float) -> int:
-            rows.append(("const", -1, -1, value))
-            return len(rows) - 1
-
-        def weighted(weights: Floats, of: Sequence[int]) -> int:
-            total = -1
-            for weight, row in zip(weights.tolist(), of, strict=True):
-                if weight:
-                    rows.append(("mul", constant(weight), row, 0.0))
-                    if total >= 0:
-                        rows.append(("add", total, len(rows) - 1, 0.0))
-                    total = len(rows) - 1
-            return total if total >= 0 else constant(0.0)
-
-        inputs = [*(weighted(weights, range(n)) for weights in back), *range(n, self.inputs)]
-        place: dict[int, int] = {}
-        for i, row in enumerate(self.operations):
-            if row[0] == "input":
-                place[i] = inputs[row[1]]
-            else:
-                place[i] = len(rows)
-                rows.append(moved(row, place))
-
-        @cache
-        def leaf(outputs: tuple[int, ...], ended: bool) -> DecisionTree:
-            states = [place[row] for row in outputs]
-            after = tuple(states if there is None else (weighted(weights, states) for weights in there))
-            result: DecisionTree = (after, ended)
-            if keep is None or ended:
-                return result
-            for row, low, high in zip(states, *keep, strict=True):
-                if low > -np.inf:
-                    result = (("<", row, constant(float(low))), (after, True), result)
-                if high < np.inf:
-                    result = (("<", constant(float(high)), row), (after, True), result)
-            return result
-
-        def tree(node: DecisionTree) -> DecisionTree:
-            if len(node) == 2:
-                return leaf(*node)
-            (kind, a, b), yes, no = node
-            return (kind, place[a], place[b]), tree(yes), tree(no)
-
-        return Tape(tape_arrays(rows, self.tables, tree(self.decisions)), self.inputs)
 
     def __repr__(self) -> str:
         return f"Tape({self.rows} operations, {self.paths} paths)"

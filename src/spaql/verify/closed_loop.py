@@ -24,7 +24,6 @@ from spaql.problems.tapes import trace_observe, trace_step
 from spaql.program.numbers import Fixed, Number
 from spaql.program.tape import Tape
 from spaql.verify.analysis import check_names, periods, same_numbers, state_names
-from spaql.verify.learned import LearnedPlant
 
 if TYPE_CHECKING:
     from spaql.export.exported_policy import ExportedPolicy
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 REBOX = 0.3
 """Share of its form to which an interval has to narrow for the form to be replaced by it."""
 Floats = NDArray[np.float64]
-Plant = Dynamics | LearnedPlant
 _TO_SINGLE = 1.0 + 2.0**-22
 """Factor by which an error of an observation may grow when the sum is rounded to single precision: by 2**-24.
 What the observation itself is rounded by, `put_single` covers."""
@@ -42,7 +40,7 @@ What the observation itself is rounded by, `put_single` covers."""
 class ClosedLoop:
     """A controller and the tapes of a plant."""
 
-    dynamics: Plant
+    dynamics: Dynamics
     tree: Controller
     """The controller, in the numbers of a machine if it is exported."""
     player: Controller | ExportedPolicy
@@ -61,7 +59,7 @@ class ClosedLoop:
     @classmethod
     def of(
         cls,
-        dynamics: Plant,
+        dynamics: Dynamics,
         tree: Controller,
         *,
         noise: Sequence[float] | float = 0.0,
@@ -86,13 +84,8 @@ class ClosedLoop:
         number
             Number type of the exported controller, as in `spaql.export.c`; by default the tree itself.
         """
-        if isinstance(dynamics, LearnedPlant):
-            step, observe = dynamics.tapes(delayed=delayed)
-        elif isinstance(dynamics, Dynamics):
-            step = trace_step(dynamics, delayed=delayed)
-            observe = trace_observe(dynamics)
-        else:
-            raise SettingError(f"A plant is a Dynamics or a learned plant, and not {dynamics!r}.")
+        step = trace_step(dynamics, delayed=delayed)
+        observe = trace_observe(dynamics)
         if tree.dims != len(dynamics.observations):
             raise SettingError(
                 f"The tree takes {tree.dims} observations, and {dynamics.id} has "

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.verify.closed_loop import LoopArrays, Memory, new_memory, put_box
+from spaql.kernels.verify.closed_loop import new_memory, put_box
 from spaql.kernels.verify.closure import CLOSED, OPEN, Reached, mark, new_reached, spread_out
-from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
+from spaql.kernels.verify.forms import A
 from spaql.kernels.verify.points import play
 from spaql.kernels.verify.search import Rules, new_desk
 from spaql.verify.closed_loop import ClosedLoop, box_of
-from spaql.verify.coordinates import FAR, Coordinates, find_coordinates
 from spaql.verify.prover import Clock, Progress, starts_of
 from spaql.verify.statement import Statement
 
@@ -32,27 +31,8 @@ _PLAYED = 2_000
 """Their steps, to look where the states are."""
 ATTEMPTS = ((24, 4), (32, 8), (48, 16), (64, 12), (100, 8), (200, 6))
 """Cells over the played range of each number, and steps of an image, one attempt after the other."""
-IN_COORDINATES = ((12, 20, 10), (16, 28, 16), (24, 40, 24))
-"""The same in coordinates of the closed loop: cells of the first, of each other, and steps."""
 _AROUND = 2.0
 """Played ranges that cells cover on either side of what was played."""
-_DIVIDED = 4
-"""Parts of the starts along each number, in other coordinates."""
-
-
-class _View(NamedTuple):
-    """A closed loop in some coordinates, as it is followed."""
-
-    loop: ClosedLoop
-    arrays: LoopArrays
-    memory: Memory
-    keep: tuple[Floats, Floats]
-    starts: Floats
-    """Forms that hold all starts: parts × coordinates × row."""
-
-
-def _view(loop: ClosedLoop, keep: tuple[Floats, Floats], starts: Floats) -> _View:
-    return _View(loop, loop.arrays, new_memory(loop.arrays), keep, starts)
 
 
 class ForwardSearch:
@@ -66,23 +46,17 @@ class ForwardSearch:
         self._keep = box_of(loop.names, statement.allowed)
         self._within = statement.within
         self._desk = new_desk(len(loop.names), _TOGETHER)
-        self._own = _view(loop, self._keep, self._box(self.low, self.high)[np.newaxis])
+        self._arrays = loop.arrays
+        self._memory = new_memory(self._arrays)
+        self._starts = np.zeros((1, len(self.low), A + len(self.low)))
+        put_box(self._starts[0], 0, self.low, self.high)
         self.closed = False
         self.steps = 0
         """Steps for which nothing is left, at least."""
         self.cells = 0
-        self.coordinates: Coordinates | None = None
-        """Those of the cells; None if they are the state variables."""
         self.proof: dict[str, Any] | None = None
         """What a certificate holds, besides the statement; None if there is none."""
         self._warm()
-
-    def _box(self, low: Floats, high: Floats) -> Floats:
-        """Return a box as forms."""
-        n = len(low)
-        forms = np.zeros((n, A + n))
-        put_box(forms, 0, low, high)
-        return forms
 
     @property
     def holds(self) -> bool:
@@ -92,24 +66,17 @@ class ForwardSearch:
     def _warm(self) -> None:
         """Compile the kernels, and start the clock after it."""
         reached = new_reached(self.low - 1.0, self.high + 1.0, np.ones(len(self.low), np.int64), 2)
-        self._begin(self._own, reached)
-        spread_out(self._own.arrays, self._own.memory, reached, self._rules(self._own, 1), self._desk, 0)
+        self._begin(reached)
+        spread_out(self._arrays, self._memory, reached, self._rules(1), self._desk, 0)
         self._play(1, 1)
         self._clock.restart()
 
-    def _begin(self, view: _View, reached: Reached) -> int:
+    def _begin(self, reached: Reached) -> int:
         """Add the cells of the starts."""
-        answer = OPEN
-        for part, forms in enumerate(view.starts):
-            low = forms[:, LOW].copy()
-            high = forms[:, HIGH].copy()
-            answer = int(mark(reached, view.starts, part, low, high, self._desk.at, view.memory.e))
-            if answer != OPEN:
-                break
-        return answer
+        return int(mark(reached, self._starts, 0, self.low, self.high, self._desk.at, self._memory.e))
 
-    def _rules(self, view: _View, steps: int) -> Rules:
-        return Rules(False, False, *view.keep, np.full(len(self.low), np.inf), steps, 1, _TOGETHER)
+    def _rules(self, steps: int) -> Rules:
+        return Rules(False, False, *self._keep, np.full(len(self.low), np.inf), steps, 1, _TOGETHER)
 
     def _play(self, samples: int, steps: int) -> tuple[Floats, NDArray[np.int64]]:
         """Play the corners of the starts, and starts at random."""
@@ -117,7 +84,7 @@ class ForwardSearch:
         starts = rng.uniform(self.low, self.high, (samples, len(self.low)))
         corners = np.array(list(itertools.product(*zip(self.low, self.high, strict=True))))[:samples]
         starts[: len(corners)] = corners
-        arrays = self._own.arrays
+        arrays = self._arrays
         return play(arrays.step, arrays.observe, arrays.tree, starts, steps)
 
     def failing(self, steps: int, samples: int = _SAMPLES) -> tuple[Floats, float]:
@@ -135,10 +102,6 @@ class ForwardSearch:
         path, _ = self._play(_SAMPLES, _PLAYED)
         states = path.reshape(-1, len(self.low))
         states = states[np.all(np.isfinite(states), axis=1)]
-        self.coordinates = find_coordinates(self.loop, states)
-        if self.coordinates is not None and self._in_coordinates(self.coordinates, states):
-            return
-        self.coordinates = None
         low = np.minimum(states.min(axis=0), self.low)
         high = np.maximum(states.max(axis=0), self.high)
         for cells, steps in ATTEMPTS:
@@ -146,65 +109,21 @@ class ForwardSearch:
             around = _AROUND * (high - low)
             bottom = np.maximum(low - around, self._keep[0]) - size
             top = np.minimum(high + around, self._keep[1]) + size
-            self._try(self._own, bottom, top, size, steps)
+            self._try(bottom, top, size, steps)
             if self.holds or self._clock.is_up:
                 return
 
-    def _in_coordinates(self, coordinates: Coordinates, states: Floats) -> bool:
-        """Search in coordinates of the closed loop, and return whether that is the answer."""
-        states = states @ coordinates.there.T
-        low = states.min(axis=0)
-        high = states.max(axis=0)
-        wide = np.maximum(high - low, np.maximum(np.abs(low), np.abs(high)))
-        error = coordinates.error(wide)
-        if error is None:
-            return False
-        starts = self._divided(coordinates, error)
-        low = np.minimum(low, starts[:, :, LOW].min(axis=0))
-        high = np.maximum(high, starts[:, :, HIGH].max(axis=0))
-        loop = coordinates.loop(self.loop, self._keep, error)
-        view = _view(loop, (-FAR * wide, FAR * wide), starts)
-        for first, others, steps in IN_COORDINATES:
-            size = (high - low) / np.array([first] + [others] * (len(low) - 1))
-            around = _AROUND * (high - low)
-            self._try(view, low - around, high + around, size, steps)
-            if self.holds or self._clock.is_up:
-                return True
-        return False
-
-    def _divided(self, coordinates: Coordinates, error: Floats) -> Floats:
-        """Return the starts in other coordinates, as forms of parts of them."""
-        n = len(self.low)
-        there = coordinates.there
-        parts = []
-        size = (self.high - self.low) / _DIVIDED
-        for place in itertools.product(range(_DIVIDED), repeat=n):
-            low = self.low + np.array(place) * size
-            box = self._box(low, low + size * (1.0 + 1e-9))  # so that rounding leaves no gap between parts
-            forms = np.zeros_like(box)
-            forms[:, C] = there @ box[:, C]
-            forms[:, A:] = there @ box[:, A:]
-            # 1e-12 is much more than the rounding of these products, n * 2**-53 of their absolute terms.
-            forms[:, R] = error + 1e-12 * (
-                np.abs(there) @ (np.abs(box[:, C]) + np.abs(box[:, A:]).sum(axis=1))
-            )
-            reach = (np.abs(forms[:, A:]).sum(axis=1) + forms[:, R]) * (1.0 + 1e-9)
-            forms[:, LOW] = forms[:, C] - reach
-            forms[:, HIGH] = forms[:, C] + reach
-            parts.append(forms)
-        return np.array(parts)
-
-    def _try(self, view: _View, bottom: Floats, top: Floats, size: Floats, steps: int) -> None:
+    def _try(self, bottom: Floats, top: Floats, size: Floats, steps: int) -> None:
         """Follow cells of a size that cover a box."""
         count = np.ceil((top - bottom) / size).astype(np.int64)
         reached = new_reached(bottom, bottom + count * size, count, _ROOM)
-        if self._begin(view, reached) != OPEN:
+        if self._begin(reached) != OPEN:
             return
         answer = OPEN
-        rules = self._rules(view, steps)
+        rules = self._rules(steps)
         enough = np.inf if self._within is None else self._within // steps + 2
         while answer == OPEN and reached.state[3] < enough and not self._clock.is_up:
-            answer = spread_out(view.arrays, view.memory, reached, rules, self._desk, _CHUNK)
+            answer = spread_out(self._arrays, self._memory, reached, rules, self._desk, _CHUNK)
             self._progress(0.0, self._clock.spent / self._clock.seconds)
         rounds = int(reached.state[3])
         done = rounds if answer == CLOSED else max(rounds - 1, 0)
@@ -214,7 +133,7 @@ class ForwardSearch:
         self.closed = answer == CLOSED
         self.reached = reached
         self.image = steps
-        if self.closed and self.coordinates is None:
+        if self.closed:
             self.proof = {
                 "loop": self.loop,
                 "steps": steps,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from types import CodeType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -20,12 +20,8 @@ from spaql.controllers import Controller
 from spaql.errors import ContradictedProofError
 from spaql.formatting import counted
 from spaql.kernels.jit import ENABLED
-from spaql.kernels.plantree.raw_model import predict_all
 from spaql.kernels.verify.codes import CONST
-from spaql.problems import Dynamics
 from spaql.verify.closed_loop import ClosedLoop, box_of
-from spaql.verify.contradiction import Contradiction, keep
-from spaql.verify.learned import LearnedPlant
 from spaql.verify.prover import reduced
 from spaql.verify.statement import Box
 from spaql.verify.verdict import PROVEN, Verdict
@@ -62,66 +58,20 @@ def guarded(verdict: Verdict, loop: ClosedLoop, noise: Sequence[float] | float =
     Raises
     ------
     ContradictedProofError
-        If an episode from a proven state does not do what is proven. What repeats it is kept in a file.
+        If an episode from a proven state does not do what is proven.
     """
     if not ENABLED or verdict.proven == 0.0:  # without compilation there is no compiled plant
         return verdict
     episodes = _Episodes(verdict, loop, noise)
     for first in range(0, EPISODES[0][0], _TOGETHER):
-        contradiction = episodes.contradiction(first)
-        if contradiction is not None:
-            raise ContradictedProofError(contradiction.text(keep(contradiction, verdict, loop)))
+        if contradiction := episodes.contradiction(first):
+            raise ContradictedProofError(
+                "This is a fault of spaql: the prover says proven, and the plant itself contradicts. "
+                f"{contradiction}. So nothing is proven. Please report it with the plant and the controller: "
+                "the same call repeats it."
+            )
     remark = f"{counted(EPISODES[0][0], 'episode')} played from proven states agree."
     return dataclasses.replace(verdict, remarks=(*verdict.remarks, remark))
-
-
-class _Plant(Protocol):
-    """Many copies of a plant, one per row."""
-
-    def observe(self, states: Floats) -> Floats:
-        """Return observations in single precision, as doubles."""
-
-    def step(self, states: Floats, actions: Floats) -> tuple[Floats, Flags]:
-        """Return the next states, and whether each has terminated."""
-
-
-class _Compiled:
-    """The compiled plant, as training and evaluation step it."""
-
-    def __init__(self, dynamics: Dynamics) -> None:
-        self._plant = dynamics.plant
-
-    def observe(self, states: Floats) -> Floats:
-        return self._plant.observe(states)
-
-    def step(self, states: Floats, actions: Floats) -> tuple[Floats, Flags]:
-        after = states.copy()
-        try:
-            _, _, ended = self._plant.step_rows(np.ones(len(states), np.bool_), actions.copy(), after)
-        except Exception as error:  # whatever a user's function raises
-            raise ContradictedProofError(
-                "This is a fault of spaql: the prover says proven, and the plant's step raises "
-                f"{error!r} in a state that is proven, or comes from one. So nothing is proven. Please "
-                "report it."
-            ) from error
-        return after, ended
-
-
-class _Learned:
-    """The learned plant, as its model predicts; it terminates where that counts for the statement."""
-
-    def __init__(self, plant: LearnedPlant) -> None:
-        self._plant = plant
-        self._space = plant.model.observation_space
-
-    def observe(self, states: Floats) -> Floats:
-        return states.astype(np.float32).astype(np.float64)
-
-    def step(self, states: Floats, actions: Floats) -> tuple[Floats, Flags]:
-        model = self._plant.model
-        after, _, chance = predict_all(model.plant, states, model.inputs_of(actions, len(states)))
-        inside = np.clip(after, self._space.low.ravel(), self._space.high.ravel(), dtype=np.float64)
-        return inside, chance >= 1.0 if self._plant.certain else chance > 0.0
 
 
 class _Episodes:
@@ -134,7 +84,7 @@ class _Episodes:
         self._loop = loop
         self._statement = verdict.statement
         plant = loop.dynamics
-        self._plant: _Plant = _Compiled(plant) if isinstance(plant, Dynamics) else _Learned(plant)
+        self._plant = plant.plant
         player = loop.player
         self._player = ExportedPolicy(player) if isinstance(player, Controller) else player
         self._listed = isinstance(loop.tree.action_space, Discrete)
@@ -146,45 +96,33 @@ class _Episodes:
         self._cells = np.flatnonzero(verdict.status == PROVEN)
         self._special = [_special_values(loop, verdict, j) for j in range(len(loop.names))]
 
-    def contradiction(self, first: int) -> Contradiction | None:
-        """Play the next episodes, and return the first that contradicts the verdict."""
-        row, step = self._failure(first, None)
-        if row < 0:
-            return None
-        path: list[Floats] = []
-        self._failure(first, path, row)
-        return Contradiction(np.array(path), step, self._why(path[-1], step), first + row)
-
-    def _failure(self, first: int, path: list[Floats] | None, watched: int = -1) -> tuple[int, int]:
-        """Play episodes; returns the row of the first that fails and its step, or -1.
-
-        The states of a row that is watched are added to the path.
-        """
+    def contradiction(self, first: int) -> str:
+        """Play the next episodes; return what is wrong with the first that contradicts the verdict."""
         rng = np.random.default_rng(first)
         states, times = self._starts(rng)
-        row = np.arange(len(states))
+        starts = states
         last = self._last(first + np.arange(len(states)), times)
         signs = rng.choice([-1.0, 1.0], (len(states), len(self._noise) + len(self._push)))
         ended = np.zeros(len(states), np.bool_)
         for step in range(int(last.max()) + 1):
-            if path is not None:
-                path.extend(states[row == watched])
             observations = self._plant.observe(states[:, : self._loop.dynamics.state_dims])
             failed, over = self._state_of(states, observations, ended, step, times)
             if failed.any():
-                return int(row[failed][0]), step
+                row = int(np.argmax(failed))
+                start = ", ".join(repr(x) for x in starts[row].tolist())
+                return f"From the state {start}, {self._why(states[row], step)} (step {step:,})"
             going_on = ~(over | (step >= last))
             if not going_on.any():
                 break
             if not going_on.all():
                 states = states[going_on]
                 observations = observations[going_on]
+                starts = starts[going_on]
                 times = times[going_on]
-                row = row[going_on]
                 last = last[going_on]
                 signs = signs[going_on]
             states, ended = self._next(states, observations, signs, rng)
-        return -1, 0
+        return ""
 
     def _last(self, number: Ints, times: Ints) -> Ints:
         """Return the last step of episodes: what is proven of them, and no more than `EPISODES` has."""
@@ -251,7 +189,15 @@ class _Episodes:
         applied = waiting if self._verdict.delayed else actions
         if self._verdict.delayed and self._listed:
             applied = np.clip(np.floor(applied + 0.5), 0.0, len(self._loop.dynamics.actions) - 1.0)
-        after, ended = self._plant.step(np.ascontiguousarray(states[:, :n]), applied)
+        after = states[:, :n].copy()
+        try:
+            _, _, ended = self._plant.step_rows(np.ones(len(states), np.bool_), applied.copy(), after)
+        except Exception as error:  # whatever a user's function raises
+            raise ContradictedProofError(
+                "This is a fault of spaql: the prover says proven, and the plant's step raises "
+                f"{error!r} in a state that is proven, or comes from one. So nothing is proven. Please "
+                "report it."
+            ) from error
         after = np.hstack([after, actions]) if self._verdict.delayed else after
         if self._push.any():
             after += self._push * _drawn(signs[:, len(self._noise) :], rng)
@@ -328,9 +274,8 @@ def _special_values(loop: ClosedLoop, verdict: Verdict, j: int) -> Floats:
     compares = (tree.feature >= 0) & (tree.feature < len(arrays.same))
     known += tree.threshold[compares][arrays.same[tree.feature[compares]] == j].tolist()
     written: set[float] = set()
-    if isinstance(loop.dynamics, Dynamics):
-        for function in (loop.dynamics.step, loop.dynamics.observe):
-            _add_constants(getattr(function, "py_func", function).__code__, written)
+    for function in (loop.dynamics.step, loop.dynamics.observe):
+        _add_constants(getattr(function, "py_func", function).__code__, written)
     for tape in (arrays.step, arrays.observe):
         written |= set(tape.value[tape.code == CONST].tolist())
     some = sorted(x for x in written if np.isfinite(x))[:_MOST_CONSTANTS]

@@ -11,7 +11,6 @@ import numpy as np
 
 from spaql.controllers import Controller
 from spaql.problems import Dynamics
-from spaql.verify.closed_loop import Plant
 from spaql.verify.statement import Statement
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class Counterexample:
 
 
 def played(
-    dynamics: Plant, tree: Controller | ExportedPolicy, start: Sequence[float], *, delayed: bool = False
+    dynamics: Dynamics, tree: Controller | ExportedPolicy, start: Sequence[float], *, delayed: bool = False
 ) -> Iterator[tuple[tuple[float, ...], bool]]:
     """Yield the states of an episode and whether it has terminated, the start first, for ever.
 
@@ -46,17 +45,14 @@ def played(
 
 
 def played_with_actions(
-    dynamics: Plant, tree: Controller | ExportedPolicy, start: Sequence[float], *, delayed: bool = False
+    dynamics: Dynamics, tree: Controller | ExportedPolicy, start: Sequence[float], *, delayed: bool = False
 ) -> Iterator[tuple[tuple[float, ...], bool, tuple[float, ...]]]:
     """Yield states and terminations as `played` does, with the action that is applied in each state.
 
     The functions are those that are simulated: compiled, 0 / 0 is NaN and no error. The last state is
     one whose observation is NaN, or whose step raises an error.
     """
-    step = dynamics.step
-    observe = dynamics.observe
-    if isinstance(dynamics, Dynamics):
-        _, step, observe = dynamics.compiled_functions
+    _, step, observe = dynamics.compiled_functions
     n = dynamics.state_dims
     listed = not isinstance(dynamics.actions, Mapping)
     first = float(getattr(tree.action_space, "start", 0.0))
@@ -80,7 +76,7 @@ def played_with_actions(
 
 
 def refutes(
-    dynamics: Plant,
+    dynamics: Dynamics,
     tree: Controller | ExportedPolicy,
     statement: Statement,
     names: Sequence[str],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,13 +14,11 @@ from numpy.typing import NDArray
 from spaql.controllers import Controller, controller_of
 from spaql.controllers.resolve import Source, opened, policy_of
 from spaql.errors import SettingError
-from spaql.learned_plants import PlantModel
 from spaql.problems import Dynamics, EnvironmentLike, Problem, make_problem
 from spaql.values import real_number
 from spaql.verify.closed_loop import ClosedLoop, conversion_error
 from spaql.verify.forward import ForwardSearch
 from spaql.verify.guard import guarded
-from spaql.verify.learned import LearnedPlant
 from spaql.verify.prover import BackwardSearch, Clock, Progress, reduced
 from spaql.verify.replay import Counterexample, refutes
 from spaql.verify.statement import Statement, default_statement
@@ -41,7 +40,6 @@ def verify(
     push: Sequence[float] | float = 0.0,
     delayed: bool = False,
     number: str | None = None,
-    learned: bool = False,
     levels: int | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
@@ -70,8 +68,6 @@ def verify(
     number
         Prove it of the exported controller in this number type, `double`, `float` or `fixed`, as it converts
         observations and rounds actions; by default of the controller itself.
-    learned
-        Prove it of the plant that a PlanTree agent has learned, not of the real one: the verdict says so.
     levels
         How often the box of starts is halved along each state variable, at most.
     progress
@@ -101,7 +97,7 @@ def verify(
     (1.0, None)
     """
     options: dict[str, Any] = {"noise": noise, "push": push, "delayed": delayed, "number": number}
-    options |= {"seconds": seconds, "learned": learned, "levels": levels, "progress": progress}
+    options |= {"seconds": seconds, "levels": levels, "progress": progress}
     verdict, loop = searched(source, env, statement, **options)
     return guarded(verdict, loop, noise)
 
@@ -112,7 +108,6 @@ def searched(
     statement: Statement | None = None,
     *,
     seconds: float = 60.0,
-    learned: bool = False,
     levels: int | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -122,11 +117,8 @@ def searched(
     The parameters are those of `verify`; the options are those of `ClosedLoop.of`.
     """
     real_number("seconds", seconds, above=0)
-    loop = closed_loop(source, env, learned=learned, asked=statement, **options)
-    if statement is None:
-        statement = default_statement(loop)
-        if learned:  # whose termination depends on the statement
-            loop = closed_loop(source, env, learned=True, asked=statement, **options)
+    loop = closed_loop(source, env, **options)
+    statement = statement or default_statement(loop)
     search = _Search(loop, statement, progress or (lambda proven, spent: None), **options)
     if not statement.forward or statement.reaches:
         return search.by_cells(seconds, levels), loop
@@ -157,11 +149,10 @@ class _Search:
         self._loop, left_out = reduced(loop, statement)
         self._statement = statement
         self._progress = progress
-        self._replay = _Replay(loop, self._loop, statement, delayed)
+        self._counterexample = functools.partial(_counterexample, loop, self._loop, statement, delayed)
         self._remarks = _remarks(left_out)
         self._common: dict[str, Any] = {
             "plant": loop.dynamics.id.removeprefix("spaql/"),
-            "learned": loop.dynamics.text if isinstance(loop.dynamics, LearnedPlant) else "",
             "statement": statement,
             "names": self._loop.names,
             "left_out": left_out,
@@ -179,7 +170,7 @@ class _Search:
         search.run()
         status, failing = search.statuses()
         seconds_spent = clock.spent
-        counterexample = self._replay.first(failing)
+        counterexample = self._counterexample(failing)
         if counterexample is None and len(failing):
             status[status == REFUTED] = UNDECIDED
         proven, refuted, undecided = (float(np.mean(status == kind)) for kind in (PROVEN, REFUTED, UNDECIDED))
@@ -205,7 +196,7 @@ class _Search:
         clock = Clock(seconds)
         search = ForwardSearch(self._loop, self._statement, clock, self._progress)
         failing, share = search.failing(self._statement.within or 5 * self._loop.dynamics.horizon)
-        counterexample = self._replay.first(failing)
+        counterexample = self._counterexample(failing)
         if counterexample is None:
             search.run()
         proven = 1.0 if search.holds else 0.0
@@ -213,10 +204,7 @@ class _Search:
         status = np.full((1,) * len(self._loop.names), PROVEN if search.holds else UNDECIDED, np.int8)
         remarks = list(self._remarks)
         if search.closed:
-            where = "" if search.coordinates is None else " in coordinates of the closed loop"
-            remarks.append(
-                f"It stays in {search.cells:,} cells{where}, which it comes to from all of the starts."
-            )
+            remarks.append(f"It stays in {search.cells:,} cells, which it comes to from all of the starts.")
         elif search.holds:
             remarks.append(f"In these steps it comes to {search.cells:,} cells.")
         elif counterexample is None and search.steps:
@@ -241,64 +229,50 @@ class _Search:
         )
 
 
-class _Replay:
-    """Plays failing starts by the plant's own functions."""
+def _counterexample(
+    loop: ClosedLoop, smaller: ClosedLoop, statement: Statement, delayed: bool, starts: NDArray[np.float64]
+) -> Counterexample | None:
+    """Return the first counterexample among starts of a smaller loop, those in the middle of the box first.
 
-    def __init__(self, loop: ClosedLoop, smaller: ClosedLoop, statement: Statement, delayed: bool) -> None:
-        self._loop = loop
-        self._statement = statement
-        self._delayed = delayed
-        self._kept = [loop.names.index(name) for name in smaller.names]
-        self._period = np.zeros(len(loop.names))
-        self._period[self._kept] = smaller.arrays.period
-
-    def first(self, starts: NDArray[np.float64]) -> Counterexample | None:
-        """Return the first counterexample among some starts, those in the middle of the box first."""
-        if not len(starts):
-            return None
-        loop = self._loop
-        box = self._statement.starts
-        middle = np.array([sum(box.get(name, (0.0, 0.0))) / 2 for name in loop.names])
-        width = np.array([np.ptp(box.get(name, (0.0, 1.0))) for name in loop.names])
-        full = np.tile(middle, (len(starts), 1))
-        full[:, self._kept] = starts
-        order = np.argsort(np.abs((full - middle) / width).max(axis=1), kind="stable")
-        if isinstance(loop.tree.action_space, Discrete) and self._delayed:  # the action that is nearest
-            space = loop.tree.action_space
-            full[:, -1] = np.clip(np.floor(full[:, -1] + 0.5), space.start, space.start + space.n - 1)
-        for start in full[order[:_REPLAYED]]:
-            counterexample = refutes(
-                loop.dynamics,
-                loop.player,
-                self._statement,
-                loop.names,
-                start,
-                self._period.tolist(),
-                steps=5 * loop.dynamics.horizon,
-                delayed=self._delayed,
-            )
-            if counterexample is not None:
-                return counterexample
+    They are played by the plant's own functions.
+    """
+    if not len(starts):
         return None
+    kept = [loop.names.index(name) for name in smaller.names]
+    period = np.zeros(len(loop.names))
+    period[kept] = smaller.arrays.period
+    box = statement.starts
+    middle = np.array([sum(box.get(name, (0.0, 0.0))) / 2 for name in loop.names])
+    width = np.array([np.ptp(box.get(name, (0.0, 1.0))) for name in loop.names])
+    full = np.tile(middle, (len(starts), 1))
+    full[:, kept] = starts
+    order = np.argsort(np.abs((full - middle) / width).max(axis=1), kind="stable")
+    space = loop.tree.action_space
+    if isinstance(space, Discrete) and delayed:  # the action that is nearest
+        full[:, -1] = np.clip(np.floor(full[:, -1] + 0.5), space.start, space.start + space.n - 1)
+    for start in full[order[:_REPLAYED]]:
+        counterexample = refutes(
+            loop.dynamics,
+            loop.player,
+            statement,
+            loop.names,
+            start,
+            period.tolist(),
+            steps=5 * loop.dynamics.horizon,
+            delayed=delayed,
+        )
+        if counterexample is not None:
+            return counterexample
+    return None
 
 
-def closed_loop(
-    source: Source,
-    env: EnvironmentLike | None = None,
-    *,
-    learned: bool = False,
-    asked: Statement | None = None,
-    **options: Any,
-) -> ClosedLoop:
+def closed_loop(source: Source, env: EnvironmentLike | None = None, **options: Any) -> ClosedLoop:
     """Return the closed loop of a source and the plant that it is verified on.
 
     Parameters
     ----------
-    source, env, learned
+    source, env
         As in `verify`.
-    asked
-        The statement, if it is known: as a goal, the termination of a learned plant counts where it is
-        certain.
     options
         Of `ClosedLoop.of`.
     """
@@ -313,8 +287,6 @@ def closed_loop(
             "all over the plant's states, which finds failures and proves nothing; a rule tree without "
             f"{has}, trained for the same plant, can be proven."
         )
-    if learned:
-        return ClosedLoop.of(_learned_plant(owner, env, asked), tree, **options)
     return ClosedLoop.of(_equations(owner, env), tree, **options)
 
 
@@ -329,38 +301,12 @@ def _equations(owner: Any, env: EnvironmentLike | None) -> Dynamics:
         problem = make_problem(env)
     if problem.dynamics is None:
         where = "a log" if problem.log is not None else problem.runs_on
-        also = (
-            " Or prove it about the plant that was learned, which is not the real one: --learned, in Python "
-            "learned=True."
-            if env is None and _has_model(owner)
-            else ""
-        )
         raise SettingError(
             f"{problem.name} runs on {where}, of which no equations are known: a proof needs them. "
             "Write its step as a function of a state and an action, and give it as spaql.Dynamics (`spaql "
-            f"new` writes an example).{also}"
+            "new` writes an example)."
         )
     return problem.dynamics
-
-
-def _has_model(owner: Any) -> bool:
-    return isinstance(getattr(type(owner), "model", None), property)
-
-
-def _learned_plant(owner: Any, env: EnvironmentLike | None, statement: Statement | None) -> LearnedPlant:
-    if env is not None:
-        raise SettingError("A learned plant is that of the agent itself: leave out env, or learned.")
-    if not _has_model(owner):
-        raise SettingError(
-            "There is no learned plant: PlanTree and `spaql fit` learn one. "
-            "Equations of a plant are given as spaql.Dynamics (`spaql new` writes an example)."
-        )
-    model = owner.model
-    if not isinstance(model, PlantModel):
-        raise SettingError(f"The model of {type(owner).__name__} is not a learned plant.")
-    reference = owner.problem.reference
-    certain = statement is not None and statement.termination == "goal"
-    return LearnedPlant(model, reference=reference, certain=certain)
 
 
 def _disturbances(loop: ClosedLoop, noise: Sequence[float] | float, delayed: bool, number: str | None) -> str:

@@ -161,8 +161,6 @@ def default_statement(loop: ClosedLoop) -> Statement:
     """
     plant = loop.dynamics
     known = _KNOWN.get(f"spaql/{plant.id.removeprefix('spaql/')}")
-    if known is not None and not set(known.starts) <= set(loop.names):
-        known = None  # a learned plant, whose state is the observation
     if known is not None and len(loop.names) == plant.state_dims:
         return known
     starts = _ranges(loop)

@@ -29,7 +29,7 @@ KIND = "verdict"
 _CELLS = 2**16
 """Most cells that are stored: of more, the worst of several stands for them."""
 _BOXES = ("starts", "target", "allowed")
-_TEXTS = ("plant", "disturbed", "learned", "fingerprint")
+_TEXTS = ("plant", "disturbed", "fingerprint")
 _SHARES = ("proven", "refuted", "undecided")
 _FOREVER = 10**9
 
@@ -153,13 +153,7 @@ def _counterexample(
 
 def verified_loop(verdict: Verdict, source: Source) -> ClosedLoop:
     """Return the closed loop that a verdict is about."""
-    return closed_loop(
-        source,
-        learned=bool(verdict.learned),
-        asked=verdict.statement,
-        delayed=verdict.delayed,
-        number=verdict.number,
-    )
+    return closed_loop(source, delayed=verdict.delayed, number=verdict.number)
 
 
 def verdict_about(path: Path, source: Source) -> Verdict | None:

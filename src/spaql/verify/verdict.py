@@ -18,8 +18,6 @@ from spaql.verify.statement import Statement, box_text
 PROVEN = 0
 REFUTED = 1
 UNDECIDED = 2
-ABOUT_LEARNED = "about the learned plant, not the real one"
-"""What every sentence and picture of a verdict about a learned plant says."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,8 +51,6 @@ class Verdict:
     """Angles, of which it holds up to whole turns."""
     disturbed: str = ""
     """The disturbances that it holds for, in words."""
-    learned: str = ""
-    """Of a learned plant, from what it was learned; empty if the plant is given as equations."""
     delayed: bool = False
     """Whether every action comes a step late."""
     number: str | None = None
@@ -73,10 +69,9 @@ class Verdict:
     def text(self) -> str:
         """One sentence for each of proven, refuted and undecided."""
         where = box_text(self.statement.starts, wider=False)
-        about = f" ({ABOUT_LEARNED}: {self.learned})" if self.learned else ""
         steps = f" At most {self.longest:,} steps are needed." if self.longest else ""
         lines = [
-            f"{self.plant}{about}, from {where}{self.disturbed}: {self.sentence}.",
+            f"{self.plant}, from {where}{self.disturbed}: {self.sentence}.",
             f"Proven from {percent(self.proven)} of these states.{steps} Refuted: {percent(self.refuted)}. "
             f"Undecided: {percent(self.undecided)}. {duration(self.seconds)} of processor time.",
         ]

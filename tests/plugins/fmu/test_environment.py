@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import struct
 import tempfile
 import zipfile
 from pathlib import Path
@@ -13,21 +12,13 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.plugins.fmu import FMUEnv, simulation
+from spaql.plugins.fmu import FMUEnv
 
 pytest.importorskip("fmpy", reason="needs fmpy")
 
 from fmus import COST, TANK, heater_fmu, tank_fmu
 
 OPTIONS = {**TANK, "parameters": {"leak": 0.0}, "cost": COST}
-VARIANTS = {
-    "fmi2": {},
-    "fmi2-no-state": {"state": False},
-    "fmi2-bad-state": {"forgets": True},
-    "fmi3": {"version": 3},
-    "fmi3-no-state": {"version": 3, "state": False},
-    "fmi3-bad-state": {"version": 3, "forgets": True},
-}
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +72,8 @@ def test_what_is_declared_comes_before_the_fmu(tank: str) -> None:
     assert spaql.make_problem(tank, options=options, horizon=9, sample_time=3.0).horizon == 9
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_way_to_begin_an_episode_gives_the_same_episodes(
-    variant: str, tank: str, tmp_path: Path
-) -> None:
-    made = tank_fmu(tmp_path, **VARIANTS[variant])  # type: ignore[arg-type]
-    assert episodes(made) == episodes(tank)
-    if "no-state" not in variant:
-        assert simulation._RESTORES[simulation._extracted(made)] == ("bad" not in variant)
+def test_both_versions_of_the_standard_give_the_same_episodes(tank: str, tmp_path: Path) -> None:
+    assert episodes(tank_fmu(tmp_path, 3)) == episodes(tank)
 
 
 def test_a_step_is_computed_as_the_plant_is_written(tank: str) -> None:
@@ -244,42 +229,24 @@ def test_numbers_that_are_not_finite_are_named(tank: str) -> None:
         env.step(np.zeros(1))
 
 
-STRANGE = {
-    "files": (
-        {f"resources/{i}": b"" for i in range(10_001)},
-        r"has 10,00\d files, more than 10,000, the limit",
-    ),
-    "up": ({"../up.txt": b"x"}, "'../up.txt', which is no path within"),
-    "through": ({"resources/../../up.txt": b"x"}, "no path within"),
-    "absolute": ({"/up.txt": b"x"}, "no path within"),
-    "drive": ({"C:up.txt": b"x"}, "no path within"),
-    "bytes": ({"resources/zeros": bytes(101_000_000)}, "unpacks to more than 100,000,000 bytes, the limit"),
-    "method": ({"resources/table": b"x"}, "not stored or deflated"),
-    "lies": ({"resources/zeros": bytes(1_000_000)}, "cannot be unpacked: Bad CRC-32"),
-}
-
-
-@pytest.mark.parametrize("name", STRANGE)
-def test_an_archive_is_unpacked_within_limits_and_into_its_folder(
+@pytest.mark.parametrize("name", ["../up.txt", "resources/../../up.txt", "/up.txt", "C:up.txt"])
+def test_an_archive_is_unpacked_into_its_folder(
     name: str, tank: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    members, said = STRANGE[name]
     file = tmp_path / "strange.fmu"
     shutil.copy(tank, file)
-    method = zipfile.ZIP_LZMA if name == "method" else zipfile.ZIP_DEFLATED
-    with zipfile.ZipFile(file, "a", method) as archive:
-        for member, content in members.items():
-            archive.writestr(member, content)
-    if name == "lies":  # of a thousandth of its size
-        size = (struct.pack("<I", each) for each in (1_000_000, 1000))
-        file.write_bytes(file.read_bytes().replace(*size))
-    with pytest.raises(spaql.BadEnvironmentError, match=said):
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr(name, b"x")
+    if name.startswith("/") or ":" in name:
+        with pytest.raises(spaql.BadEnvironmentError, match="cannot be unpacked"):
+            spaql.make_problem(str(file), options=OPTIONS)
+        assert not list(temporary.iterdir())
+    else:
         spaql.make_problem(str(file), options=OPTIONS).make().reset()
-    assert not list(temporary.iterdir())
-    assert not list(tmp_path.rglob("up.txt"))
+    assert all(path.is_relative_to(temporary) for path in tmp_path.rglob("up.txt"))
 
 
 def test_files_that_cannot_be_run_are_refused(tank: str, tmp_path: Path) -> None:

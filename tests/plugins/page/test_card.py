@@ -5,15 +5,11 @@ import html
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
 
 import spaql
-from spaql.controllers import Laws
 
 pytest.importorskip("matplotlib")
-pytest.importorskip("scipy")
 
 AGENTS = {
     "cartpole200": lambda: spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1),
@@ -25,7 +21,7 @@ def make_card(source: spaql.Agent | spaql.Design, path: Path) -> str:
     from spaql.plugins.page.card import policy_card
 
     source.save(path)
-    return policy_card(path, spaql.load(path), episodes=20, stressed=True, starts=64)
+    return policy_card(path, spaql.load(path), episodes=20)
 
 
 @pytest.mark.parametrize("name", ["cartpole200", pytest.param("pendulum5", marks=pytest.mark.long)])
@@ -37,7 +33,7 @@ def test_it_holds_all_that_was_measured(name: str, tmp_path: Path) -> None:
     assert hashlib.sha256((tmp_path / "a.spaql").read_bytes()).hexdigest() in page
     assert html.escape(str(spaql.controller_of(agent))) in page
     assert f"{int(agent.history.last()['interactions']):,}" in page
-    for part in ("What it controls", "What it does", "The rules", "Where it fails", "How robust it is"):
+    for part in ("What it controls", "What it returns"):
         assert f"<h2>{part}</h2>" in page
     assert not re.search(r'(src|href)="(?!#|data:)|url\((?!#)|@import', page)
 
@@ -50,52 +46,20 @@ def test_a_controller_and_a_plant_of_ones_own_have_cards_too(tmp_path: Path) -> 
     other = spaql.SPAQL("MountainCar-v0", horizon=50, rollouts=2, seed=0).learn(
         iterations=2, progress_bar=False
     )
-    assert "Where it fails" in make_card(other, tmp_path / "m.spaql")
+    assert "The exact rules" in make_card(other, tmp_path / "m.spaql")
 
 
 def test_a_policy_of_many_steps_is_described_without_rules(tmp_path: Path) -> None:
     agent = spaql.AQL("cartpole200", rollouts=2, seed=0).learn(iterations=2, progress_bar=False)
     page = make_card(agent, tmp_path / "aql.spaql")
     assert "spaql show --step" in page
-    assert "The rules" not in page
-
-
-def test_the_plane_of_the_map_is_that_of_sums_and_scores() -> None:
-    """Observations 1 and 3 are compared by the first rule, in a sum, and 3 by the law of a leaf."""
-    from spaql.plugins.page.card import _plane
-
-    scores = Laws(np.array([[[0.0] * 4, [0.0, 0.0, 0.0, 2.0]]]), np.zeros((1, 2)))
-    spaces = {"observation_space": Box(-1.0, 1.0, (4,)), "action_space": Discrete(2)}
-    one = spaql.Controller(laws=scores, **spaces)
-    assert _plane(one) == (3, 0)
-    tree = spaql.Controller(
-        feature=[4, -1, 0, -1, -1],
-        threshold=[0, 0, 0.5, 0, 0],
-        left=[1, -1, 3, -1, -1],
-        right=[2, -1, 4, -1, -1],
-        leaf=[-1, 0, -1, 0, 0],
-        laws=scores,
-        combinations=[[0.0, 1.0, 0.0, -1.0]],
-        **spaces,
-    )
-    assert _plane(tree) == (3, 1)
+    assert "The exact rules" not in page
 
 
 @pytest.mark.slow
-def test_a_plant_with_set_points_is_judged_as_control(tmp_path: Path) -> None:
+def test_the_ladder_is_on_the_page(tmp_path: Path) -> None:
     agent = spaql.TreeSearch("spaql/Oven-v0", seed=0).learn(total_timesteps=20_000, progress_bar=False)
-    page = make_card(agent, tmp_path / "oven.spaql")
-    assert "<h2>As control</h2>" in page
-    assert "<h2>The ladder</h2>" in page
-    for word in (
-        "overshoot",
-        "error at rest",
-        "under load",
-        "movement",
-        "PID of temperature",
-        "load on heat",
-    ):
-        assert word in page
+    assert "<h2>The ladder</h2>" in make_card(agent, tmp_path / "oven.spaql")
 
 
 def test_broken_constraints_are_on_the_page(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Verdicts follow the numbers, by criteria that are written beside them."""
 
 import dataclasses
+import importlib
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 import spaql
 from spaql.errors import SettingError
-from spaql.plugins.paper.claims import judge, read_claims, side_by_side
+from spaql.plugins.paper.claims import judge
 from spaql.plugins.paper.criteria import (
     VERDICTS,
     Finding,
@@ -211,21 +212,23 @@ def test_returns_at_equal_numbers_of_samples_are_those_of_the_histories(tmp_path
             assert (early.samples[seed], early.all_steps[seed]) == (rows[-1][1], rows[-1][0])
 
 
-def test_two_studies_side_by_side(tmp_path: Path) -> None:
+def test_two_studies_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "benchmarks")
+    claims_of = importlib.import_module("claims")
     studies = {"authors": judge(published()), "text": judge(published(pendulum_spaql=500.0))[1:]}
     for name, claims in studies.items():
         (tmp_path / name / "tables").mkdir(parents=True)
         cells = [dataclasses.asdict(claim) for claim in claims]
         (tmp_path / name / "tables" / "claims.csv").write_text(comma_separated(cells), encoding="utf-8")
-    rows = side_by_side({name: read_claims(tmp_path / name) for name in studies})
-    assert rows == side_by_side(studies)
+    rows = claims_of.side_by_side({name: claims_of.read_claims(tmp_path / name) for name in studies})
+    assert rows == claims_of.side_by_side(studies)
     assert len(rows) == 35
     assert rows[0]["verdict, text"] == ""
     for row, one, other in zip(rows[1:], studies["authors"][1:], studies["text"], strict=True):
         assert (row["claim"], row["criterion"]) == (one.claim, one.criterion)
         assert (row["verdict, authors"], row["verdict, text"]) == (one.verdict, other.verdict)
     with pytest.raises(SettingError, match="make the report first"):
-        read_claims(tmp_path)
+        claims_of.read_claims(tmp_path)
     (tmp_path / "text" / "tables" / "claims.csv").write_text("claim,verdict\na,b\n", encoding="utf-8")
     with pytest.raises(SettingError, match="columns claim, where, published, criterion"):
-        read_claims(tmp_path / "text")
+        claims_of.read_claims(tmp_path / "text")

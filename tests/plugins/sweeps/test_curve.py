@@ -91,9 +91,8 @@ def test_a_study_may_ask_for_curves(tmp_path: Path) -> None:
         "evaluate_at": [300],
         "fresh_episodes": 3,
         "rollouts": 3,
-        "runs": [{"problem": "pendulum", "algorithm": "spaql", "iterations": 1, "evaluate_at": []}],
     }
-    runs = study_from(study)
+    runs = [*study_from(study), *grid(["pendulum"], ["spaql"], iterations=1)]
     assert runs[0] == grid(
         ["cartpole200"],
         ["spaql"],

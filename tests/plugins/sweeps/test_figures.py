@@ -1,4 +1,4 @@
-"""Figures of a study: learning curves, scores and performance profiles, of runs that are made up."""
+"""Figures of a study: learning curves and scores, of runs that are made up."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from spaql.cli import main
 from spaql.figures import draw, read
 from spaql.figures.drawing import write
 from spaql.plugins.sweeps.learning_curves import compute_learning_curves
-from spaql.plugins.sweeps.scores import compute_profile, compute_scores
+from spaql.plugins.sweeps.scores import compute_scores
 from spaql.plugins.sweeps.store import RunStore
 
 pytest.importorskip("matplotlib")
@@ -96,33 +96,14 @@ def test_scores_are_fresh_returns(tmp_path: Path) -> None:
     assert scores["PlanTree"].ci95 == pytest.approx(half_width([300, 304]))
 
 
-def test_a_profile_is_the_share_of_runs_with_at_least_a_score(tmp_path: Path) -> None:
-    record = compute_profile(made_up(tmp_path).root)
-    assert record.problems == ("CartPole-v1", "Pendulum-v1")
-    assert record.lowest == (140.5, -959.5)
-    assert record.highest == (302.0, -798.0)
-    profiles = {profile.label: profile for profile in record.profiles}
-    low = 140.5
-    high = 302.0
-    for label, returns in {"SPAQL": (140, 141), "PlanTree": (300, 304), "SAC": (220, 219)}.items():
-        scores = (np.array(returns) - low) / (high - low)
-        expected = [(scores >= level).mean() for level in record.levels]
-        assert profiles[label].share == pytest.approx(expected)  # both problems are alike
-        assert all(np.array(profiles[label].low) <= profiles[label].share)
-        assert all(np.array(profiles[label].high) >= profiles[label].share)
-    assert "0 is the lowest and 1 the highest mean" in " ".join(record.note.split())
-    assert "CartPole-v1: 140 and 302; Pendulum-v1: −960 and −798" in " ".join(record.note.split())
-
-
 def test_one_seed_has_no_interval_and_the_note_says_so(tmp_path: Path) -> None:
     study = made_up(tmp_path, seeds=1).root
-    for compute in (compute_learning_curves, compute_scores, compute_profile):
+    for compute in (compute_learning_curves, compute_scores):
         record = compute(study)
         assert "One seed each: no interval." in " ".join(record.note.split())
         draw(record)
     (curve, *_), *_ = (panel.lines for panel in compute_learning_curves(study).panels)
     assert np.isnan(curve.ci95).all()
-    assert all(np.isnan(profile.low).all() for profile in compute_profile(study).profiles)
 
 
 def test_groups_of_an_algorithm_are_told_apart_by_their_settings(tmp_path: Path) -> None:
@@ -136,19 +117,6 @@ def test_groups_of_an_algorithm_are_told_apart_by_their_settings(tmp_path: Path)
     assert [panel.problem for panel in compute_scores(tmp_path / "CartPole-v1").panels] == ["CartPole-v1"]
 
 
-def test_what_a_profile_leaves_out_is_said(tmp_path: Path) -> None:
-    store = made_up(tmp_path)
-    put(store, Run(problem="CartPole-v1", algorithm="aql"), {}, 200.0, 500)
-    for algorithm in ("spaql", "plantree", "sac"):
-        put(store, Run(problem="Acrobot-v1", algorithm=algorithm), {}, -500.0, 500)
-    record = compute_profile(tmp_path)
-    assert [profile.label for profile in record.profiles] == ["PlanTree", "SAC", "SPAQL"]
-    assert "same mean: Acrobot-v1." in " ".join(record.note.split())
-    assert "not run on every problem: AQL." in " ".join(record.note.split())
-    with pytest.raises(SettingError, match="has no two of them: draw scores"):
-        compute_profile(tmp_path / "Acrobot-v1")
-
-
 def test_more_groups_than_colours_are_drawn_as_scores_but_not_as_curves(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     for scaling in range(12):
@@ -159,7 +127,7 @@ def test_more_groups_than_colours_are_drawn_as_scores_but_not_as_curves(tmp_path
         compute_learning_curves(tmp_path)
 
 
-@pytest.mark.parametrize("compute", [compute_learning_curves, compute_scores, compute_profile])
+@pytest.mark.parametrize("compute", [compute_learning_curves, compute_scores])
 def test_texts_are_within_the_page_and_do_not_overlap(compute, tmp_path: Path) -> None:
     store = made_up(tmp_path / "study")
     put(store, Run(problem="CartPole-v1", algorithm="classical", total_interactions=0), {}, 310.0, 0)
@@ -173,7 +141,7 @@ def test_texts_are_within_the_page_and_do_not_overlap(compute, tmp_path: Path) -
 
 
 def test_a_record_is_data(tmp_path: Path) -> None:
-    for compute in (compute_learning_curves, compute_scores, compute_profile):
+    for compute in (compute_learning_curves, compute_scores):
         record = compute(made_up(tmp_path / compute.__name__, seeds=2).root)
         write(record, tmp_path / "record.json")
         assert read(tmp_path / "record.json") == record
@@ -183,7 +151,7 @@ def test_the_command_draws_a_study_that_a_sweep_left(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     runs = spaql.grid(["cartpole200"], ["spaql", "spaql-ts"], seeds=2, iterations=3, settings={"rollouts": 2})
     sweep(runs, "study", workers=1, progress_bar=False)
-    for kind in ("curves", "scores", "profile"):
+    for kind in ("curves", "scores"):
         done = CliRunner().invoke(main, ["draw", "study", kind, "--json"])
         assert done.exit_code == 0, done.output
         assert json.loads(done.output) == {"file": f"{kind}.svg"}
@@ -197,7 +165,7 @@ def test_what_is_no_study_is_explained(tmp_path: Path) -> None:
     for words, said in (
         ([str(run), "curves"], "is a single run, and curves is drawn of a study: give a folder that"),
         ([str(tmp_path / "none"), "scores"], "There is no folder"),
-        ([str(tmp_path), "profile"], "No run is finished in"),
+        ([str(tmp_path), "scores"], "No run is finished in"),
         ([str(tmp_path), "curves", "--leaves", "4"], "takes --out alone"),
         ([str(tmp_path), "curve"], "did you mean curves?"),
     ):

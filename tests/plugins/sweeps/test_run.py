@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaql import Run, SettingError, SpaqlError, grid, read_study
-from spaql.plugins.sweeps.study import study_from
+from spaql.plugins.sweeps.study import check, study_from
 
 values = st.one_of(
     st.integers(-(10**6), 10**6),
@@ -110,7 +110,7 @@ def test_a_grid_has_every_combination_once() -> None:
         grid("pendulum", ["aql"])
 
 
-def test_a_study_joins_a_grid_and_a_list(tmp_path) -> None:
+def test_a_study_is_a_grid(tmp_path) -> None:
     file = tmp_path / "study.toml"
     file.write_text(
         """
@@ -122,19 +122,13 @@ def test_a_study_joins_a_grid_and_a_list(tmp_path) -> None:
         rollouts = 3
         [grid]
         scaling = [4, 20]
-        [[runs]]
-        problem = "pendulum"
-        algorithm = "aql"
-        scaling = 1.5
-        iterations = 9
-        seeds = [5]
         """
     )
     runs = read_study(file)
-    assert len(runs) == 9
+    assert len(runs) == 8
     assert runs[0].id == "cartpole200/spaql/scaling=4/seed=0"
-    assert runs[-1].id == "pendulum/aql/scaling=1.5/seed=5"
-    assert [runs[0].iterations, runs[-1].iterations] == [5, 9]
+    assert runs[-1].id == "cartpole200/spaql-ts/scaling=20/seed=1"
+    assert {run.iterations for run in runs} == {5}
     assert all(run.root_seed == 7 and run.settings["rollouts"] == 3 for run in runs)
 
 
@@ -143,14 +137,14 @@ def test_a_study_may_count_steps() -> None:
         "problems": ["Pendulum-v1"],
         "algorithms": ["plantree"],
         "total_timesteps": 5000,
-        "runs": [
-            {"problem": "Pendulum-v1", "algorithm": "spaql", "iterations": 20},
-            {"problem": "CartPole-v1", "algorithm": "plantree"},
-        ],
     }
-    budgets = [(one.algorithm, one.iterations, one.total_timesteps) for one in study_from(study)]
-    assert budgets == [("plantree", None, 5000), ("spaql", 20, None), ("plantree", None, 5000)]
+    assert [(run.iterations, run.total_timesteps) for run in study_from(study)] == [(None, 5000)]
     assert {one.total_timesteps for one in grid(["pendulum"], ["spaql"], total_timesteps=700)} == {700}
+
+
+def test_two_runs_of_one_name_are_refused() -> None:
+    with pytest.raises(SettingError, match="Two different runs are called"):
+        check([run(settings={"rollouts": rollouts}, named=()) for rollouts in (5, 6)])
 
 
 BASE = {"problems": ["cartpole200"], "algorithms": ["spaql"]}
@@ -172,8 +166,7 @@ BASE = {"problems": ["cartpole200"], "algorithms": ["spaql"]}
         ({"algorithms": ["dqn"], "iterations": 5}, "give it total_timesteps"),
         ({"seeds": 0}, "seeds is 0, and must be how many"),
         ({"iterations": "many"}, "must be a whole number"),
-        ({"runs": [{"problem": "pendulum"}]}, "names its problem and its algorithm"),
-        ({"runs": [{"problem": "cartpole200", "algorithm": "spaql", "iterations": 7}]}, "Two different runs"),
+        ({"runs": [{"problem": "pendulum"}]}, "no setting 'runs'"),
         ({"problems": []}, "has no run"),
         ({"algorithms": ["no_such_module:mine"]}, "Cannot import no_such_module"),
         ({"grid": {"seed": [1, 2]}}, "no setting 'seed'"),

@@ -26,7 +26,7 @@ from spaql.plugins.certificates.check_loop import Loop
 from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.run import closed_loop
 from spaql.verify.statement import Statement
-from spaql.verify.verdict import ABOUT_LEARNED, Verdict
+from spaql.verify.verdict import Verdict
 
 
 def save_certificate(verdict: Verdict, path: str | os.PathLike[str]) -> str:
@@ -42,8 +42,8 @@ def save_certificate(verdict: Verdict, path: str | os.PathLike[str]) -> str:
     proof = search.proof
     if proof is None:
         raise SettingError(
-            "This was proven in coordinates of the closed loop, or by the states that it comes to in some "
-            "steps: no certificate of such cells is written."
+            "This was proven by the states that it comes to in some steps: no certificate of such cells is "
+            "written."
         )
     claim = CLOSED if "reached" in proof["arrays"] else _claim(verdict.statement)
     loop_data, loop_arrays = _loop(proof["loop"])
@@ -94,16 +94,14 @@ def _check_before(data: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> str:
     return claim.about
 
 
-def check_of_run(
-    path: str | os.PathLike[str], source: Source, *, learned: bool = False, **options: Any
-) -> Check:
+def check_of_run(path: str | os.PathLike[str], source: Source, **options: Any) -> Check:
     """Check a certificate, and whether it is about a run: its equations, its controller, its disturbances.
 
     Parameters
     ----------
     path
         The certificate.
-    source, learned
+    source
         As in `spaql.verify`.
     options
         The disturbances, the delay and the number type that it has to cover, as in `spaql.verify`.
@@ -114,15 +112,11 @@ def check_of_run(
         own = Loop(document.data, document.arrays)
         names = [str(name) for name in document.data["numbers"]]
         program = str(document.data["program"])
-        goal = document.data["claim"] == TERMINATES
-    asked = Statement(starts={}, termination="goal", within=1) if goal else None
-    loop = closed_loop(source, learned=learned, asked=asked, **options)
+    loop = closed_loop(source, **options)
     differs = _difference(own, loop, names)
     if not differs and loop.program != program:
         differs = f"its program is {loop.program[:16]}"
     about = f"It is NOT about this run: {differs}." if differs else "It is about this run."
-    if learned and not differs:
-        about = f"It is about this run, and {ABOUT_LEARNED}."
     holds = found.holds and not differs
     return Check(f"{found.text}\n{about}", {**found.data, "about_run": not differs, "holds": holds}, holds)
 

@@ -75,14 +75,14 @@ class Cells:
             left = -1
             while left != (now := int(np.count_nonzero(self.times == 0))):
                 left = now
-                self._check_core()
+                self._check("core", self._claim.target, np.full(len(self._boxes["core"][1]), _FOR_EVER))
         return float(np.mean(self.times >= 0)) if kind == NEVER else self._share_that_comes()
 
     def _share_that_comes(self) -> float:
         """Return the share of the cells whose steps suffice."""
         for _ in range(_ROUNDS):
             before = self.times.copy()
-            self._check_boxes()
+            self._check("boxes", self._claim.allowed, self._claims)
             dropped = before[(before >= 0) & (self.times < 0)]
             if not len(dropped):
                 return float(np.mean(self.times >= 0))
@@ -137,25 +137,20 @@ class Cells:
             found &= kept.reshape(shape)
         return found
 
-    def _check_core(self) -> None:
-        """Drop cells of the core from which the loop does not come back to it without leaving home."""
-        level, index = self._boxes["core"]
-        kept = self._follow(level, index, self._claim.target, np.full(len(index), _FOR_EVER), core=True)
-        confirmed = np.zeros(self.times.shape, np.bool_)
-        for place, one, steps in zip(self._place(level, index).T, level.tolist(), kept.tolist(), strict=True):
-            if steps >= 0:
-                confirmed[self._slices(place, one)] = True
-        self.times[(self.times == 0) & ~confirmed] = -1
+    def _check(self, name: str, keep: Ends, claims: Ints) -> None:
+        """Drop the cells that no box confirms.
 
-    def _check_boxes(self) -> None:
-        """Drop cells for which no box shows that their steps suffice."""
-        level, index = self._boxes["boxes"]
-        kept = self._follow(level, index, self._claim.allowed, self._claims, core=False)
-        confirmed = self.times == 0
+        A cell of the core needs one that comes back to the core inside `keep`, any other cell one that shows
+        that its steps suffice.
+        """
+        core = name == "core"
+        level, index = self._boxes[name]
+        kept = self._follow(level, index, keep, claims, core=core)
+        confirmed = (self.times == 0) != core
         for place, one, steps in zip(self._place(level, index).T, level.tolist(), kept.tolist(), strict=True):
             if steps >= 0:
                 cells = self._slices(place, one)
-                confirmed[cells] |= self.times[cells] >= steps
+                confirmed[cells] |= core | (self.times[cells] >= steps)
         self.times[~confirmed] = -1
 
     def _follow(self, level: Ints, index: Ints, keep: Ends, claims: Ints, *, core: bool) -> Ints:
@@ -168,7 +163,7 @@ class Cells:
         for first in range(0, len(index), _TOGETHER):
             part = slice(first, first + _TOGETHER)
             lo, hi = self._ends(place[:, part], level[part])
-            shown = self._shown(lo, hi, keep, look_up, claims[part], _HALVINGS, core=core)
+            shown = self._shown(lo, hi, keep, look_up, claims[part], _HALVINGS)
             found[part] = np.where(shown, claims[part], -1)
         return found
 
@@ -180,11 +175,9 @@ class Cells:
         look_up: _LookUp,
         claims: Ints,
         halvings: int,
-        *,
-        core: bool,
     ) -> NDArray[np.bool_]:
         """Return for which boxes the claim is shown, of the box or of all of its parts in each direction."""
-        shown = self._images(lo, hi, keep, look_up, claims, core=core) >= 0
+        shown = self._images(lo, hi, keep, look_up, claims) >= 0
         failed = np.flatnonzero(~shown)
         if not halvings or not len(failed) or len(failed) > 0.2 * len(shown) + 20:
             return shown  # where many fail, the claim is false
@@ -196,7 +189,7 @@ class Cells:
             high = np.where(upper, hi[:, failed], mid)
             left = np.flatnonzero(good)
             good[left] = self._shown(
-                low[:, left], high[:, left], keep, look_up, claims[failed][left], halvings - 1, core=core
+                low[:, left], high[:, left], keep, look_up, claims[failed][left], halvings - 1
             )
         shown[failed] = good
         return shown
@@ -208,8 +201,6 @@ class Cells:
         keep: Ends,
         look_up: _LookUp,
         claims: Ints,
-        *,
-        core: bool,
     ) -> Ints:
         """Return the steps that suffice from boxes, within the claims, or -1."""
         count = lo.shape[1]

@@ -76,8 +76,6 @@ class Description:
     stop_time: float | None
     step_size: float | None
     """Of the default experiment, in seconds."""
-    has_state: bool
-    """Whether its state can be saved and restored."""
     model: Any = field(repr=False, compare=False)
     """The description as FMPy reads it."""
 
@@ -132,7 +130,6 @@ def read_description(file: str | os.PathLike[str]) -> Description:
         start_time=_number(default and default.startTime, 0.0),
         stop_time=_number(default and default.stopTime, None),
         step_size=_number(default and default.stepSize, None),
-        has_state=bool(model.coSimulation.canGetAndSetFMUstate),
         model=model,
     )
 

@@ -103,7 +103,7 @@ class FMUEnv(gymnasium.Env[Any, Any]):
             setpoints=setpoints or {},
         )
         self._outputs = [one.variable.name for one in self._plant.outputs]
-        self._simulation = Simulation(file, self._plant.step_size, self._outputs)
+        self._simulation = Simulation(file, self._plant.step_size)
         self.action_space, actions = _actions(self._plant.inputs)
         ranges = [one.range for one in self._plant.outputs] + [one.range for one in self._plant.setpoints]
         low, high = np.array(ranges, np.float64).T

@@ -17,13 +17,10 @@ from weakref import WeakValueDictionary
 
 from spaql.errors import BadEnvironmentError
 from spaql.plugins.fmu.description import Description, Variable, fmpy_module, read_description
-from spaql.plugins.fmu.unpacking import unpack
 
 _FATAL = 4
 _EXTRACTED: dict[tuple[str, int, int], str] = {}
 """Folders of extracted FMUs, by path, time of change and size."""
-_RESTORES: dict[str, bool] = {}
-"""Whether an FMU restores its state, by the folder of its files."""
 _SIMULATIONS: WeakValueDictionary[int, Simulation] = WeakValueDictionary()
 _KEYS = count(1)
 _CALLED: list[int] = [0]
@@ -51,9 +48,7 @@ def _logger(fmi2: Any) -> Any:
 class Simulation:
     """An FMU between the beginning and the end of an episode.
 
-    An episode begins with the state after instantiation, restored if the FMU can, or else with a new
-    instance. An FMU whose restored state does not behave as a new instance is not trusted with it: this is
-    tried once in a process, over a step.
+    Every episode has a new instance.
 
     Parameters
     ----------
@@ -61,18 +56,15 @@ class Simulation:
         The FMU.
     step_size
         Seconds of a step.
-    watched
-        The variables that are compared in that trial.
     """
 
-    def __init__(self, file: str, step_size: float, watched: Sequence[str] = ()) -> None:
-        self._arguments = file, step_size, tuple(watched)
+    def __init__(self, file: str, step_size: float) -> None:
+        self._arguments = file, step_size
         self.description: Description = read_description(file)
         self._folder = _extracted(Path(file))
         self._slave: Any = None
         self._is_live = False
         self._status = 0
-        self._saved: Any = None
         self._messages: deque[str] = deque(maxlen=3)
         self._steps = 0
         self._key = next(_KEYS)
@@ -95,13 +87,7 @@ class Simulation:
     def begin(self, values: Mapping[str, float]) -> None:
         """Begin an episode with these values of parameters, start values and inputs."""
         _CALLED[0] = self._key
-        restorable = self._saved is not None and self._status == 0
-        if restorable and self._folder not in _RESTORES:
-            _RESTORES[self._folder] = self._restores_like_new(values)
-        if restorable and _RESTORES[self._folder]:
-            self._restore()
-        else:
-            self._new_instance()
+        self._new_instance()
         self._initialise(values)
 
     def set(self, values: Mapping[str, float]) -> None:
@@ -154,7 +140,6 @@ class Simulation:
                 free(self._slave.component)  # FMPy's own method unloads the library as well
         self._is_live = False
         self._status = 0
-        self._saved = None
 
     def failure(self, what: str) -> BadEnvironmentError:
         """Return an error with the time."""
@@ -188,9 +173,6 @@ class Simulation:
             raise self._failed("no instance could be made", error) from error
         self._is_live = True
         self._steps = 0
-        if self.description.has_state and _RESTORES.get(self._folder, True):
-            with suppress(Exception):  # then every episode has a new instance
-                self._saved = self._slave.getFMUState()
 
     def _loaded(self) -> Any:
         """Load the library of this platform; returns FMPy's object with its functions."""
@@ -250,35 +232,6 @@ class Simulation:
             with_these = f" with {given}" if given else ""
             raise self._failed(f"it cannot be initialised{with_these}", error) from error
 
-    def _restore(self) -> None:
-        self._messages.clear()
-        try:
-            self._slave.setFMUState(self._saved)
-        except Exception as error:
-            raise self._failed("its state cannot be restored", error) from error
-        self._steps = 0
-
-    def _restores_like_new(self, values: Mapping[str, float]) -> bool:
-        """Return whether a restored state starts, and makes a step, as a new instance does."""
-        file, size, watched = self._arguments
-        try:
-            self._restore()
-            restored = self._tried(values)
-        except BadEnvironmentError:
-            return False
-        fresh = Simulation(file, size, watched)
-        fresh._new_instance()
-        same = repr(restored) == repr(fresh._tried(values))  # NaN equals NaN
-        fresh.close()
-        return same
-
-    def _tried(self, values: Mapping[str, float]) -> list[list[float]]:
-        watched = self._arguments[2]
-        self._initialise(values)
-        first = self.get(watched)
-        self.step()
-        return [first, self.get(watched)]
-
 
 def _failing(method: Any, group: Sequence[Variable], *numbers: Sequence[Any]) -> Sequence[Variable]:
     """Return the variables for which a method fails on their own; all, if it does for none."""
@@ -305,9 +258,10 @@ def _extracted(file: Path) -> str:
         # At the end of worker processes too, where atexit does nothing; never in a fork of this one.
         remove = util.Finalize(None, shutil.rmtree, (folder, True), exitpriority=0)
         try:
-            unpack(file, Path(folder))
-        except BadEnvironmentError:
+            fmpy_module().extract(file, folder)
+        except Exception as error:  # of zipfile or FMPy: the archive may hold anything
             remove()
-            raise
+            why = str(error).rstrip(".")
+            raise BadEnvironmentError(f"{file} cannot be unpacked: {why}.") from error
         _EXTRACTED[key] = folder
     return _EXTRACTED[key]

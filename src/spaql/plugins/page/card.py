@@ -5,38 +5,31 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from spaql.agents import Agent, Design
-from spaql.agents.agent_file import model_file
+from spaql.agents import Agent, Design, PlanTree, TreeSearch
+from spaql.agents.agent_file import model_file, verdict_file
 from spaql.controllers import Controller, RandomPolicy, controller_of, text
-from spaql.errors import SettingError
-from spaql.evaluation import SizedTree, evaluate, find_bench, robustness, size_curve, smallest_within, stress
-from spaql.evaluation.stress_tables import measure_cells, robustness_cells, worst_cells
-from spaql.figures.basin import compute_basin
+from spaql.errors import SettingError, SpaqlError
+from spaql.evaluation import evaluate
+from spaql.evaluation.control_tables import LADDER_MEANS, LEARNED_MEANS, ladder_cells, lags_text
 from spaql.figures.drawing import svg
 from spaql.figures.names import NAMES
-from spaql.figures.overlays import compute_phase
-from spaql.figures.sizes import compute_sizes
-from spaql.figures.trees import MOST_LEAVES, compute_tree
+from spaql.figures.verdicts import compute_verdict
 from spaql.formatting import counted, number, places, with_interval
 from spaql.languages import in_html
-from spaql.plugins.page.card_control import control_section, ladder_section
-from spaql.plugins.page.card_verdict import verdict_section
 from spaql.plugins.page.play import STYLE as PLAY_STYLE
 from spaql.plugins.page.play import compute_play, play_section
 from spaql.problems import Problem
 from spaql.simulate import Evaluation
 from spaql.spaces import action_names, observation_names, split_unit
 from spaql.tables import html_table
+from spaql.verify.stored import verdict_about
+from spaql.verify.verdict import Verdict
 
-_LOSS = 0.02
-"""Share of the return that a smaller tree may lose to be shown instead of the exact one."""
-_CONTROL_EPISODES = 100
-"""Episodes in which the closed loop is measured, at most."""
 _STYLE = Path(__file__).with_name("card.css")
 _NO_NETWORK = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
 
@@ -46,8 +39,6 @@ def policy_card(
     source: Agent | Design,
     *,
     episodes: int = 500,
-    stressed: bool = False,
-    starts: int = 2_000,
     seed: int = 0,
 ) -> str:
     """Return the card of a controller as one page of HTML that needs no other file.
@@ -63,11 +54,6 @@ def policy_card(
         The agent or controller (see `spaql.load`).
     episodes
         Fresh episodes to evaluate it in.
-    stressed
-        Add what takes longer, and matplotlib: smaller trees, and for plants with a bench the stress test and
-        robustness.
-    starts
-        Of the stress test.
     seed
         Of all episodes.
     """
@@ -88,15 +74,11 @@ def policy_card(
             "<p>It has another policy at every time step: <code>spaql show --step</code> prints them.</p>"
         )
     elif exact.remembers:
-        parts += _with_memory(exact, stressed)
-        parts += ladder_section(source)
+        parts += _with_memory(exact)
+        parts += _ladder(source)
     else:
-        parts += _rules(source, exact, episodes, seed) if stressed else _text_of(exact)
-        parts += verdict_section(path, source) if path is not None else ()
-    if stressed and problem.setpoints:
-        parts += control_section(source, min(episodes, _CONTROL_EPISODES), seed)
-    if stressed and find_bench(problem) is not None:
-        parts += _worst_cases(source, starts, seed)
+        parts += _text_of(exact)
+        parts += _verdict(path, source) if path is not None else ()
     parts.append(_footer(path, seed))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -198,94 +180,49 @@ def _returns(problem: Problem, result: Evaluation) -> str:
     )
 
 
-def _rules(source: Agent | Design, exact: Controller, episodes: int, seed: int) -> Iterator[str]:
-    curve = size_curve(source, seed=seed)
-    chosen = smallest_within(curve, _LOSS)
-    x, y = _plane(chosen.tree)
-    yield '<div class="sides"><div><h2>What it does</h2>'
-    yield svg(compute_phase(source, x, y, seed=seed)) + "</div>"
-    yield f"<div><h2>How small it can be</h2>{svg(compute_sizes(curve))}</div></div>"
-    yield from _drawn_tree(source, chosen, exact, episodes, seed)
-    yield from _text_of(exact)
-
-
-def _with_memory(policy: Controller, drawn: bool) -> Iterator[str]:
-    """Yield the features, laws and limits of a controller with memory, and a drawing of its tree."""
+def _with_memory(policy: Controller) -> Iterator[str]:
+    """Yield the features, laws and limits of a controller with memory."""
     yield "<h2>The controller</h2><p>Its rules and laws read features, some of which remember.</p>"
     yield f"<pre>{in_html(text(policy, 4))}</pre>"
-    if drawn and 1 < policy.n_leaves <= MOST_LEAVES:
-        yield f'<div class="scroll">{svg(compute_tree(policy, title=""))}</div>'
     yield f"<details><summary>The exact numbers</summary><pre>{in_html(str(policy))}</pre></details>"
 
 
-def _drawn_tree(
-    source: Agent | Design, chosen: SizedTree, exact: Controller, episodes: int, seed: int
-) -> Iterator[str]:
-    yield "<h2>The rules</h2>"
-    if chosen.tree.n_leaves == exact.n_leaves:
-        size = counted(exact.n_leaves, "leaf")
-        summary = f"All of the policy, {size}: the same action for every observation."
-    else:
-        other = evaluate(chosen.tree, source.problem, episodes=episodes, seed=seed + 1)
-        summary = (
-            f"A tree of {counted(chosen.tree.n_leaves, 'leaf')}, which chooses the same action in "
-            f"{chosen.agreement:.1%} of the states that the exact one visits, and returned "
-            f"{with_interval(other.mean, other.ci95)} in {counted(episodes, 'other episode')}. The exact one "
-            f"has {exact.n_leaves}."
-        )
-    yield f"<p>{in_html(summary)}</p>"
-    if chosen.tree.n_leaves <= MOST_LEAVES:
-        yield f'<div class="scroll">{svg(compute_tree(chosen.tree, title=""))}</div>'
+def _ladder(source: Agent | Design) -> Iterator[str]:
+    """Yield the ladder of a run that climbed one: the structures that were tried."""
+    rungs = source.ladder if isinstance(source, TreeSearch | PlanTree) else []
+    if rungs:
+        yield f'<h2>The ladder</h2><div class="scroll">{html_table(ladder_cells(rungs))}</div>'
+        notes = source.design_notes if isinstance(source, TreeSearch) else []
+        yield from (f"<p>{in_html(line)}</p>" for line in (LADDER_MEANS, *notes))
+        if isinstance(source, PlanTree) and source.lags is not None:
+            yield f"<p>{in_html(f'{LEARNED_MEANS} {lags_text(source.lags)}')}</p>"
 
 
-def _plane(tree: Controller) -> tuple[str | int, str | int]:
-    """Return the axes of a map: the observations that are tested first and most, or an angle.
+def _verdict(path: Path, source: Agent | Design) -> Iterator[str]:
+    """Yield the last verdict about a controller, and nothing if it was not verified.
 
-    Of a sum, and of a switching law, all observations that it depends on count as tested. Those that are
-    only parts of features come last.
+    A verdict about another controller, or about other equations of the plant, is not shown.
     """
-    weight = np.zeros(tree.dims)
-    waiting = [(0, 1.0)]
-    tested = np.concatenate([np.eye(tree.dims), tree.combinations]) != 0.0
-    while waiting:
-        node, share = waiting.pop()
-        j = int(tree.feature[node])
-        if j < 0 and tree.discrete:
-            weight += share * tree.laws.gain[tree.leaf[node]].any(axis=0)
-        if j >= 0:
-            weight += share * tested[j]
-            waiting += [(int(tree.left[node]), share / 2), (int(tree.right[node]), share / 2)]
-    columns = tree.frame.columns[np.argsort(-weight, kind="stable")].tolist()
-    order = [j for j in columns if j < len(tree.observations)]
-    order += [j for j in range(len(tree.observations)) if j not in order]
-    names = [split_unit(name)[0] for name in tree.observations]
-    angles = {n[4:-1] for n in names if n.startswith("cos(") and f"sin({n[4:-1]})" in names}
-    if angles:
-        angle = min(angles)
-        others = [j for j in order if names[j] not in (f"cos({angle})", f"sin({angle})")]
-        return angle, others[0]
-    first, second = (order * 2)[:2]
-    return first, second
+    try:
+        verdict = verdict_about(verdict_file(path), source)
+    except SpaqlError as error:
+        yield f"<h2>What is proven</h2><p>No verdict is shown. {in_html(str(error))}</p>"
+        return
+    if verdict is None:
+        return
+    first, *rest = verdict.text.split("\n")
+    yield f'<div class="sides"><div><h2>What is proven</h2><p>{in_html(first)}</p>'
+    yield "".join(f"<p>{in_html(line)}</p>" for line in rest)
+    if not verdict.finished:
+        yield "<p>The time was up before the search had ended: this is the answer until then.</p>"
+    yield f"</div>{_verdict_map(verdict)}</div>"
 
 
-def _worst_cases(source: Agent | Design, starts: int, seed: int) -> Iterator[str]:
-    result = stress(source, starts=starts, seed=seed)
-    low, high = result.share_ci95
-    yield '<div class="sides"><div><h2>Where it fails</h2>'
-    yield (
-        f"<p>{result.share:.1%} of {len(result.starts):,} starts all over the plant's states succeed (95 % "
-        f"interval {low:.1%} to {high:.1%}): {in_html(result.success_means)}. The worst:</p>"
-    )
-    yield f'<div class="scroll">{html_table(worst_cells(result, 10))}</div></div>'
-    yield f"<div>{svg(compute_basin(source))}</div></div>"
-    yield '<div class="sides"><div><h2>How robust it is</h2>'
-    yield f"{html_table(robustness_cells(robustness(source, seed=seed)))}</div>"
-    if result.measures:
-        yield (
-            f"<div><h2>The closed loop</h2><p>{in_html(result.holds)}, over the starts that succeed.</p>"
-            f"{html_table(measure_cells(result))}</div>"
-        )
-    yield "</div>"
+def _verdict_map(verdict: Verdict) -> str:
+    """Return the map, where there is one and it can be drawn."""
+    if find_spec("matplotlib") is None or verdict.status.ndim < 2 or verdict.status.size == 1:
+        return ""
+    return f"<div>{svg(compute_verdict(verdict))}</div>"
 
 
 def _footer(path: Path | None, seed: int) -> str:
@@ -294,8 +231,4 @@ def _footer(path: Path | None, seed: int) -> str:
         file = model_file(path)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
         which = f"{in_html(file.name)}, SHA-256 <code>{digest}</code>"
-    return (
-        f"<footer>{which}. Made by spaql {version('spaql')}, "
-        f"with episodes of seed {seed}. No actions are drawn in maps, stress tests and robustness: there it "
-        "does what the rules say.</footer>"
-    )
+    return f"<footer>{which}. Made by spaql {version('spaql')}, with episodes of seed {seed}.</footer>"

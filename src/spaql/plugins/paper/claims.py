@@ -1,28 +1,27 @@
 """The claims of the paper, each with its criterion, the measurement and the verdict.
 
 Every claim of the abstract, the results and the conclusions is judged; plans for further work are left out.
+`claims.toml` has them, and the names of the criteria, which are in `parts.py`.
 """
 
 from __future__ import annotations
 
-import csv
-import dataclasses
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from spaql.errors import SettingError
-from spaql.plugins.paper.abstract_claims import HEADLINES
 from spaql.plugins.paper.criteria import verdict
-from spaql.plugins.paper.evidence import Claimed, Scaling, Study
-from spaql.plugins.paper.result_claims import BODY
+from spaql.plugins.paper.evidence import Scaling, Study
+from spaql.plugins.paper.parts import NOTES, PARTS
 from spaql.plugins.sweeps.store import RunStore
 from spaql.plugins.sweeps.table import results
 
-CLAIMS_FILE = Path("tables", "claims.csv")
-"""The path of the claims in the folder of a study."""
+_CLAIMS = Path(__file__).with_name("claims.toml")
+_HELD = {True: "holds", False: "does not hold", None: "cannot tell"}
 
 
 @dataclass(frozen=True)
@@ -50,49 +49,22 @@ def short_runs(scaling: RunStore) -> Scaling:
 
 def judge(study: Study) -> list[Claim]:
     """Return every claim of the paper, judged by a study."""
-    return [_judged(claimed, study) for claimed in (*HEADLINES, *BODY)]
+    content = tomllib.loads(_CLAIMS.read_text(encoding="utf-8"))
+    texts = content["texts"]
+    texts["EARLIER"] = texts["EARLIER"].format_map(texts)
+    return [_judged(claimed, texts, study) for claimed in content["claims"]]
 
 
-def _judged(claimed: Claimed, study: Study) -> Claim:
-    head = claimed.claim, claimed.where, claimed.published, claimed.criterion
-    if claimed.needs_trpo and not study.has_trpo:
+def _judged(claimed: Mapping[str, Any], texts: Mapping[str, str], study: Study) -> Claim:
+    """Return a claim of the file as judged by a study."""
+    criterion = claimed["criterion"].format_map(texts)
+    head = claimed["claim"], claimed["where"], claimed["published"], criterion
+    if claimed.get("needs_trpo", False) and not study.has_trpo:
         return Claim(*head, "TRPO was not run", "cannot tell", "`spaql paper --trpo` runs it.")
-    findings = [finding for part in claimed.parts for finding in part(study)]
+    findings = [finding for name, *given in claimed["parts"] for finding in PARTS[name](study, *given)]
     measured = "; ".join(f"{finding.text} [{_HELD[finding.holds]}]" for finding in findings)
-    why = claimed.why if isinstance(claimed.why, str) else claimed.why(study, findings)
-    return Claim(*head, measured, verdict(findings), why)
-
-
-_HELD = {True: "holds", False: "does not hold", None: "cannot tell"}
-
-
-def read_claims(folder: str | Path) -> list[Claim]:
-    """Read the judged claims of a study, from the folder of its report."""
-    file = Path(folder) / CLAIMS_FILE
-    try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            return [Claim(**row) for row in csv.DictReader(lines)]
-    except FileNotFoundError as error:
-        raise SettingError(f"There is no {file}: make the report first, by `spaql paper`.") from error
-    except TypeError as error:
-        names = ", ".join(field.name for field in dataclasses.fields(Claim))
-        raise SettingError(f"{file} is no table of claims, which has the columns {names}.") from error
-
-
-def side_by_side(studies: Mapping[str, Sequence[Claim]]) -> list[dict[str, str]]:
-    """Return rows of a table with the verdicts of studies side by side, each under its name.
-
-    The columns of a study are empty for a claim that it does not judge.
-    """
-    rows: dict[tuple[str, str, str], dict[str, str]] = {}
-    for claims in studies.values():
-        for claim in claims:
-            row = {"claim": claim.claim, "where": claim.where, "criterion": claim.criterion}
-            for column in ("verdict", "measured"):
-                row |= {f"{column}, {name}": "" for name in studies}
-            rows.setdefault((claim.claim, claim.where, claim.criterion), row)
-    for name, claims in studies.items():
-        for claim in claims:
-            row = rows[claim.claim, claim.where, claim.criterion]
-            row |= {f"verdict, {name}": claim.verdict, f"measured, {name}": claim.measured}
-    return list(rows.values())
+    why = [claimed.get("why", "").format_map(texts)]
+    if "note" in claimed:
+        name, *given = claimed["note"]
+        why.insert(0, NOTES[name](study, findings, *given))
+    return Claim(*head, measured, verdict(findings), " ".join(filter(None, why)))

@@ -73,14 +73,14 @@ def paper(
       spaql paper --rules text --out paper-text
       spaql paper --out paper --only 07-curves-cartpole
     """
-    from spaql.plugins.paper.figures import NAMES, paper_figures
+    from spaql.plugins.paper.figures import FIGURES, paper_figures
     from spaql.plugins.paper.report import write_report
     from spaql.plugins.paper.study import FULL, QUICK, long_runs, scaling_runs, trpo_runs
     from spaql.plugins.sweeps.store import RunStore
     from spaql.plugins.sweeps.sweeps import sweep
 
     for name in only:
-        if name not in (known := [*_STAGES, *NAMES]):
+        if name not in (known := [*_STAGES, *FIGURES]):
             raise SettingError(f"There is no stage or figure {name!r}: {nearest(name, known)}")
     size = dataclasses.replace(QUICK if quick else FULL, rules=rules)
     out = out or Path("paper" if rules == "authors" else f"paper-{rules}")

@@ -19,20 +19,6 @@ from spaql.stats import mean_ci95, welch, wilson_ci95
 
 Floats = NDArray[np.float64]
 
-_WIDE = "; if our interval reaches further than a fifth of the number, it can contradict, but not agree"
-NUMBER = f"the published mean lies in our 95 % interval, or our mean in the published interval{_WIDE}"
-ABOUT = f"our mean is within 5 % of the number, or the number in our 95 % interval{_WIDE}"
-BETTER = (
-    "the 95 % interval of the difference (Welch) lies above 0; below 0 contradicts, and one that holds 0 "
-    "cannot tell"
-)
-NOT_SIGNIFICANT = "Welch's test has p of 0.05 or more"
-SMALL = "less than half of the difference between SPAQL and AQL"
-SHARE = (
-    "the published share lies in the 95 % interval of ours (Wilson), or ours in that of the published share"
-)
-BOTH_MEASURES = "as the paper measures (best or last seen) and in fresh episodes"
-
 VERDICTS = ("agrees", "in part", "does not agree", "cannot tell")
 
 

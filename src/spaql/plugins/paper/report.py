@@ -12,7 +12,7 @@ from spaql.plugins.paper.claims import Claim, judge, short_runs
 from spaql.plugins.paper.criteria import VERDICTS
 from spaql.plugins.paper.equal_samples import early_returns
 from spaql.plugins.paper.evidence import Study
-from spaql.plugins.paper.figures import NAMES, paper_figures
+from spaql.plugins.paper.figures import FIGURES, paper_figures
 from spaql.plugins.paper.study import FULL, Size
 from spaql.plugins.paper.tables import measure, rows
 from spaql.plugins.sweeps.reports import as_html, write_table
@@ -20,25 +20,6 @@ from spaql.plugins.sweeps.store import RunStore
 from spaql.tables import markdown
 
 _TITLE = "Control with adaptive Q-learning, measured again"
-_CAPTIONS = {
-    "01-scaling-pendulum": "Pendulum: fresh return after the short runs for each xi, without and with reward "
-    "scaling. Bars are 95 % intervals over the agents, dashed lines the mean over the xi above 0, shaded its "
-    "standard deviation.",
-    "02-curves-pendulum": "Pendulum: return and arms while learning. SPAQL and SPAQL-TS show the best "
-    "evaluation so far, AQL the last one; the marks at the end are fresh episodes.",
-    "03-episode-pendulum": "Pendulum: angle and torque in one episode of each policy, from the same start.",
-    "04-curves-pendulum5": "Pendulum with five torques: return and arms while learning.",
-    "05-episode-pendulum5": "Pendulum with five torques: angle and torque in one episode under each policy.",
-    "06-scaling-cartpole": "CartPole: fresh return after the short runs for each xi.",
-    "07-curves-cartpole": "CartPole: return and arms while learning.",
-    "08-episode-cartpole": "CartPole: pole angle and pushes in one episode under each policy.",
-    "09-trpo-pendulum": "Pendulum: compared with TRPO, against samples and against all interactions.",
-    "10-trpo-cartpole": "CartPole: compared with TRPO, against samples and against all interactions.",
-    "A1-domain-covering": "A ball, and a covering of it by balls of half its radius.",
-    "A2-domain-neighbours": "The domains of balls next to one that was split.",
-    "A3-domain-cubes": "Under the infinity metric balls are cubes, and children tile their parent.",
-}
-
 _JUDGED = (
     "Every claim of the paper's abstract, results and conclusions is judged. Each has a "
     "criterion, the same for all claims of its kind and for every study. Criteria were not chosen blindly: "
@@ -87,7 +68,7 @@ def _cells(claim: Claim) -> dict[str, str]:
 def _text(tables: dict[str, list[dict[str, str]]], claims: Sequence[Claim], size: Size, command: str) -> str:
     counts = Counter(claim.verdict for claim in claims)
     judged = ", ".join(f"{counts[verdict]} {verdict!r}" for verdict in VERDICTS)
-    figures = [f"![{_CAPTIONS[name]}](figures/{name}.svg)\n\n*{_CAPTIONS[name]}*" for name in NAMES]
+    figures = [f"![{caption}](figures/{name}.svg)\n\n*{caption}*" for name, (_, caption) in FIGURES.items()]
     return "\n\n".join(
         [
             f"# {_TITLE}",

@@ -23,6 +23,8 @@ from spaql.stats import mean_ci95
 SCALINGS = (0, 0.4, 4, 10, 20, 30, 40, 50, 60, 70, 80, 120, 160)
 """The values of xi that the paper tries."""
 
+PROBLEMS = ("pendulum", "cartpole200")
+"""Those on which TRPO was run as well."""
 ALGORITHMS = ("aql", "spaql", "spaql-ts")
 VARIANTS = ("spaql", "spaql-ts")
 """The algorithms that select an agent by evaluations: the paper shows the best one of each."""
@@ -104,7 +106,7 @@ def trpo_runs(size: Size) -> list[Run]:
             named=(),
             fresh_episodes=size.fresh_episodes,
         )
-        for problem in ("pendulum", "cartpole200")
+        for problem in PROBLEMS
         for seed in range(size.seeds)
     ]
 

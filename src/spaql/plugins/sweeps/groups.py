@@ -132,11 +132,11 @@ def wrapped(*sentences: str) -> str:
     return "\n".join(textwrap.fill(sentence, _NOTE) for sentence in sentences if sentence)
 
 
-def interval_note(marks: str, groups: Sequence[Group], how: str = "Student's t") -> str:
+def interval_note(marks: str, groups: Sequence[Group]) -> str:
     """Return a note on the kind of interval, the number of seeds, and where there is none."""
     counts = sorted({len(group.folders) for group in groups})
     if counts[-1] == 1:
         return "One seed each: no interval."
     seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     single = ", none where there is one seed" if counts[0] == 1 else ""
-    return f"{marks}: 95 % interval over {seeds} seeds ({how}){single}."
+    return f"{marks}: 95 % interval over {seeds} seeds (Student's t){single}."

@@ -9,6 +9,7 @@ import click
 
 from spaql.cli.report import Report, reports
 from spaql.formatting import counted
+from spaql.tables import aligned
 
 if TYPE_CHECKING:
     from spaql.plugins.sweeps.table import Results
@@ -25,10 +26,9 @@ _MEASURED = {
 @click.command(short_help="Summarise the runs of a study, and export them as a table.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write a row for every run")
-@click.option("--parquet", "parquet_file", type=click.Path(path_type=Path), help="the same as Parquet")
 @click.option("--digest", is_flag=True, help="hash all finished runs: equal studies have equal digests")
 @reports("the summary")
-def results(folder: Path, csv_file: Path | None, parquet_file: Path | None, digest: bool) -> Report:
+def results(folder: Path, csv_file: Path | None, digest: bool) -> Report:
     """Summarise the finished runs in FOLDER, while a sweep goes on or after it.
 
     Runs that differ in their seed alone are one line: mean ± 95 % interval over the seeds.
@@ -45,8 +45,6 @@ def results(folder: Path, csv_file: Path | None, parquet_file: Path | None, dige
     store = RunStore(folder)
     if csv_file is not None:
         table.to_csv(csv_file)
-    if parquet_file is not None:
-        table.to_parquet(parquet_file)
     groups = summarise(table)
     data: dict[str, Any] = {"finished": table.runs, "running": len(store.running()), "groups": groups}
     if digest:
@@ -89,25 +87,19 @@ def summarise(table: Results) -> list[dict[str, Any]]:
 def _table(groups: list[dict[str, Any]]) -> str:
     """Return what all groups have in common, then a line for each with what differs and its results."""
     keys = list(groups[0])[: list(groups[0]).index("runs")]
-    shown = [name for name in _MEASURED if any(isinstance(group.get(name), dict) for group in groups)]
     different = [key for key in keys if len({str(group[key]) for group in groups}) > 1]
     common = ", ".join(f"{key} {_shown(groups[0][key])}" for key in keys if key not in different)
-    rows = [[*different, "runs", *(_MEASURED[name] for name in shown)]]
-    for group in groups:
-        measured = [_interval(name, group[name]) if name in group else "" for name in shown]
-        rows.append([*(_shown(group[key]) for key in different), f"{group['runs']:,}", *measured])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    texts = [isinstance(groups[0][key], str) for key in different]
-    left = [*texts, *([False] * (len(widths) - len(texts)))]
-
-    def line(cells: list[str]) -> str:
-        padded = [
-            cell.ljust(width) if is_left else cell.rjust(width)
-            for cell, width, is_left in zip(cells, widths, left, strict=True)
-        ]
-        return "  ".join(padded).rstrip()
-
-    return "\n".join([f"{common}\n" if common else "", *map(line, rows), ""])
+    rows = [
+        {key: _shown(group[key]) for key in different}
+        | {"runs": f"{group['runs']:,}"}
+        | {
+            text: _interval(name, group[name]) if name in group else ""
+            for name, text in _MEASURED.items()
+            if name not in keys
+        }
+        for group in groups
+    ]
+    return f"{common}\n\n{aligned(rows)}\n"
 
 
 def _shown(value: Any) -> str:

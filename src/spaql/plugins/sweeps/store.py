@@ -14,18 +14,19 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.archive import patiently, sync_folder, write_atomically
 from spaql.errors import SettingError
-from spaql.leases import Driver, is_held
+from spaql.leases import is_held, release, take
 from spaql.plugins.sweeps.run import BUDGETS, Run
 from spaql.values import with_null
 
 _WORK = ".work"
+_LEASE = "lease"
 _RESULT = "result.json"
 TIMING = "timing.json"
 """The one file of a run folder that differs between equal runs."""
@@ -36,6 +37,8 @@ class RunStore:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root).absolute()
+        self._leases: dict[Run, IO[bytes]] = {}
+        """Of the runs that this process executes."""
 
     def folder(self, run: Run) -> Path:
         """Return the folder of a run, which exists once the run is finished."""
@@ -113,30 +116,33 @@ class RunStore:
         sync_folder(final.parent)
 
     @contextlib.contextmanager
-    def driver(self) -> Iterator[Driver]:
-        """Return a driver of the store, after removing working folders of finished runs."""
+    def driven(self) -> Iterator[None]:
+        """Execute runs of the store; working folders of finished runs are removed before, leases after it."""
         self.root.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(Driver(self.root / _WORK / "drivers")) as driver:
-            for run_id in list(self._under_way()):
-                if (self.root / run_id).is_dir():
-                    self._tidy(self.root / _WORK / "runs" / run_id)
-            yield driver
+        for run_id in list(self._under_way()):
+            if (self.root / run_id).is_dir():
+                self._tidy(self.root / _WORK / "runs" / run_id)
+        try:
+            yield
+        finally:
+            for run in list(self._leases):
+                self.release(run)
 
-    def claim(self, driver: Driver, run: Run) -> bool:
-        """Claim a run for a driver, and return whether it is neither finished nor claimed by another."""
-        if self.is_finished(run) or not driver.take(self.working_folder(run)):
+    def claim(self, run: Run) -> bool:
+        """Claim a run, and return whether it is neither finished nor claimed by another driver."""
+        if self.is_finished(run) or (lease := take(self.working_folder(run) / _LEASE)) is None:
             return False
+        self._leases[run] = lease
         if self.is_finished(run):  # by the previous holder
-            self._tidy(self.working_folder(run))
+            self.release(run)
             return False
         return True
 
-    def release(self, driver: Driver, run: Run) -> None:
+    def release(self, run: Run) -> None:
         """Release a run; its checkpoint stays until it is finished."""
+        release(self._leases.pop(run), self.working_folder(run) / _LEASE)
         if self.is_finished(run):
             self._tidy(self.working_folder(run))
-        else:
-            driver.release(self.working_folder(run))
 
     def _tidy(self, working: Path) -> None:
         """Remove a working folder, and its parents that are then empty."""
@@ -152,7 +158,7 @@ class RunStore:
         return [
             run_id
             for run_id in self._under_way()
-            if is_held(self.root / _WORK / "runs" / run_id) and not (self.root / run_id).is_dir()
+            if is_held(self.root / _WORK / "runs" / run_id / _LEASE) and not (self.root / run_id).is_dir()
         ]
 
     def _under_way(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A study as data: a grid of runs, a list of them, or both; in Python or as a TOML file."""
+"""A study as data: a grid of runs, in Python or as a TOML file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from spaql.problems import check_environment
 from spaql.values import plain, whole_number
 
 _EVALUATED = ("fresh_episodes", "evaluate_at")
-_STUDY = ("problems", "algorithms", "seeds", "root_seed", *BUDGETS, *_EVALUATED, "grid", "runs")
-_ENTRY = ("problem", "algorithm", "seeds", *BUDGETS, *_EVALUATED)
+_STUDY = ("problems", "algorithms", "seeds", "root_seed", *BUDGETS, *_EVALUATED, "grid")
 _MOST_RUNS = 1_000_000
 """Of one study: more would be a mistake, and would not fit in memory."""
 
@@ -103,8 +102,7 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
 
     Top-level keys: `problems`, `algorithms`, `seeds` (how many, or which), `root_seed`, one of `iterations`,
     `total_timesteps` and `total_interactions`, `fresh_episodes`, `evaluate_at`; all others are settings of
-    every run. The table `grid` holds lists of settings to combine. Each table of the list `runs` is a
-    combination of its own: `problem`, `algorithm`, and what differs from the top level.
+    every run. The table `grid` holds lists of settings to combine.
 
     Examples
     --------
@@ -115,9 +113,8 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
     common = {key: value for key, value in content.items() if key not in _STUDY}
     shared = {key: content[key] for key in ("root_seed", *BUDGETS, *_EVALUATED) if key in content}
     varied = content.get("grid", {})
-    entries = content.get("runs", [])
     try:
-        _check_shape(content, varied, entries)
+        _check_shape(content, varied)
         runs = grid(
             content.get("problems", []),
             content.get("algorithms", []),
@@ -126,26 +123,10 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
             **shared,
             **varied,
         )
-        for entry in entries:
-            own = {key: value for key, value in entry.items() if key not in _ENTRY}
-            budget = {key: entry[key] for key in (*BUDGETS, *_EVALUATED) if key in entry}
-            owned = BUDGETS if any(key in entry for key in BUDGETS) else ()
-            above = {key: value for key, value in shared.items() if key not in owned}
-            runs += [
-                Run(
-                    problem=entry["problem"],
-                    algorithm=entry["algorithm"],
-                    seed=seed,
-                    settings={**common, **own},
-                    named=tuple(own),
-                    **{**above, **budget},
-                )
-                for seed in _seeds(entry.get("seeds", content.get("seeds", 1)))
-            ]
     except TypeError as error:
         raise SettingError(f"The study has a value of a wrong type: {error}.") from error
     if not runs:
-        raise SettingError("The study has no run: give problems and algorithms, or a list of runs.")
+        raise SettingError("The study has no run: give problems and algorithms.")
     check(runs)
     return runs
 
@@ -165,7 +146,7 @@ def check(runs: Sequence[Run]) -> None:
         check_environment(problem)
 
 
-def _check_shape(content: Mapping[str, Any], varied: Any, entries: Any) -> None:
+def _check_shape(content: Mapping[str, Any], varied: Any) -> None:
     for key in content:
         near = difflib.get_close_matches(key, _STUDY, 1, 0.8)
         if near and key not in _STUDY:
@@ -182,11 +163,6 @@ def _check_shape(content: Mapping[str, Any], varied: Any, entries: Any) -> None:
         )
     if twice := set(varied) & set(_STUDY):
         raise SettingError(f"The table [grid] is for settings: put {', '.join(sorted(twice))} above it.")
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise SettingError("The list of runs is written as tables, each under [[runs]].")
-    for entry in entries:
-        if not (isinstance(entry.get("problem"), str) and isinstance(entry.get("algorithm"), str)):
-            raise SettingError("Every table of [[runs]] names its problem and its algorithm.")
 
 
 def _seeds(seeds: int | Iterable[int]) -> Sequence[int]:

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field
 
 from spaql.archive import write_atomically
 from spaql.errors import SettingError
-from spaql.leases import Driver
 from spaql.plugins.sweeps.execute import Outcome, execute
 from spaql.plugins.sweeps.on_ray import RayWorkers
 from spaql.plugins.sweeps.progress import SweepProgress
@@ -70,7 +69,7 @@ def sweep(
     checkpoint_every
         Iterations between two checkpoints, from which an interrupted run continues.
     progress_bar
-        Show the progress: a live bar on a terminal, occasional lines elsewhere.
+        Show the progress, as a line every ten seconds.
 
     Examples
     --------
@@ -92,16 +91,14 @@ def sweep(
     task = functools.partial(execute, root=str(store.root), checkpoint_every=checkpoint_every)
     began = time.perf_counter()
     with contextlib.ExitStack() as stack:
-        driver = stack.enter_context(store.driver())
+        stack.enter_context(store.driven())
         missing = store.missing(runs)
-        progress = stack.enter_context(
-            contextlib.closing(SweepProgress(len(runs), len(runs) - len(missing), show=progress_bar))
-        )
+        progress = SweepProgress(len(runs), len(runs) - len(missing), show=progress_bar)
         done: list[Outcome] = []
         if missing:
             pool: Pool = RayWorkers(ray) if ray is not None else Workers(workers or cores())
             stack.enter_context(contextlib.closing(pool))
-            for outcome in _outcomes(pool, task, store, driver, missing):
+            for outcome in _outcomes(pool, task, store, missing):
                 progress.update(outcome)
                 done.append(outcome)
     failed = {outcome.run.id: outcome.error for outcome in done if outcome.error is not None}
@@ -120,18 +117,14 @@ def sweep(
 
 
 def _outcomes(
-    pool: Pool,
-    task: Callable[[Run], Outcome],
-    store: RunStore,
-    driver: Driver,
-    runs: Sequence[Run],
+    pool: Pool, task: Callable[[Run], Outcome], store: RunStore, runs: Sequence[Run]
 ) -> Iterator[Outcome]:
     """Execute runs that no other driver executes, then those that others abandoned."""
     pause = _POLLS_EVERY
     while runs:
         elsewhere: list[Run] = []
-        for answer in pool.map(task, _claimed(store, driver, runs, elsewhere)):
-            store.release(driver, answer.item)
+        for answer in pool.map(task, _claimed(store, runs, elsewhere)):
+            store.release(answer.item)
             yield answer.result or Outcome(answer.item, error=answer.error)
             pause = _POLLS_EVERY
         runs = [run for run in elsewhere if not store.is_finished(run)]
@@ -140,9 +133,9 @@ def _outcomes(
             pause = min(2 * pause, 10 * _POLLS_EVERY)
 
 
-def _claimed(store: RunStore, driver: Driver, runs: Iterable[Run], elsewhere: list[Run]) -> Iterator[Run]:
+def _claimed(store: RunStore, runs: Iterable[Run], elsewhere: list[Run]) -> Iterator[Run]:
     for run in runs:
-        if store.claim(driver, run):
+        if store.claim(run):
             yield run
         else:
             elsewhere.append(run)

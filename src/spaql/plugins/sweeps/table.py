@@ -6,21 +6,20 @@ import csv
 import io
 import math
 import os
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.archive import write_atomically
-from spaql.errors import MissingExtraError, SettingError
+from spaql.errors import SettingError
 from spaql.formatting import number, places, with_interval
 from spaql.plugins.sweeps.run import BUDGETS
 from spaql.plugins.sweeps.store import RunStore
 
 
-class Results(Mapping[str, NDArray[Any]]):
-    """Columns of all finished runs of a store: the run, then its results.
+class Results(dict[str, NDArray[Any]]):
+    """Columns of all finished runs of a store: the run, then its results; `pandas.DataFrame` takes it.
 
     Examples
     --------
@@ -29,53 +28,18 @@ class Results(Mapping[str, NDArray[Any]]):
     np.float64(199.5)
     """
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        self._columns = dict(columns)
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
     @property
     def runs(self) -> int:
         """The number of runs, which is the length of every column."""
-        return len(next(iter(self._columns.values()), ()))
-
-    def pandas(self) -> Any:
-        """Return a pandas data frame."""
-        import pandas
-
-        return pandas.DataFrame(self._columns)
-
-    def polars(self) -> Any:
-        """Return a polars data frame."""
-        import polars
-
-        return polars.DataFrame({name: column.tolist() for name, column in self._columns.items()})
+        return len(next(iter(self.values()), ()))
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file, every number in full precision; equal studies have equal files."""
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self._columns)
-        writer.writerows(zip(*(column.tolist() for column in self._columns.values()), strict=True))
+        writer.writerow(self)
+        writer.writerows(zip(*(column.tolist() for column in self.values()), strict=True))
         write_atomically(path, text.getvalue().encode())
-
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write a Parquet file; equal studies have equal files."""
-        try:
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError as error:
-            raise MissingExtraError("Parquet files need pyarrow: pip install 'spaql[parquet]'.") from error
-        content = io.BytesIO()
-        parquet.write_table(pyarrow.table({name: c.tolist() for name, c in self._columns.items()}), content)
-        write_atomically(path, content.getvalue())
 
 
 def results(store: str | os.PathLike[str]) -> Results:
