@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import spaql
 from spaql.cli import main
-from spaql.controllers import Controller, table_csv, table_markdown
+from spaql.controllers import Controller
 
 
 @pytest.fixture(autouse=True)
@@ -236,21 +236,12 @@ def test_a_controller_says_what_was_done_by_hand() -> None:
 def test_a_tree_is_drawn_as_what_it_has() -> None:
     pytest.importorskip("matplotlib")
     plantree = str(Path(__file__).parents[1] / "golden" / "0.1" / "plantree-cartpole.spaql")
-    for kind in ("value", "visits", "balls", "growth"):
+    for kind in ("value", "balls"):
         said = spaql_command("draw", plantree, kind, "--x", "2", "--y", "3", code=1).stderr
         assert said == (
             f"Error: There is no {kind} to draw: plantree has no partition. Draw one of tree, map, phase, "
-            "sizes, plant, counterexample.\n"
+            "counterexample.\n"
         )
-
-
-def test_show_prints_tables_and_graphs() -> None:
-    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
-    tree = spaql.controller_of(spaql.load("run"))
-    assert spaql_command("show", "run", "--as", "csv").stdout == table_csv(tree)
-    assert spaql_command("show", "run", "--as", "markdown", "--digits", "2").stdout == table_markdown(tree, 2)
-    assert spaql_command("show", "run", "--as", "latex").stdout.startswith(r"\begin{tabular}{lllll}")
-    assert spaql_command("show", "run", "--as", "dot").stdout.startswith("digraph policy {")
 
 
 def test_draw_every_kind() -> None:
@@ -259,9 +250,7 @@ def test_draw_every_kind() -> None:
     few = ("--episodes", "2")
     assert spaql_command("draw", "run", "tree").stdout == "tree.svg\n"
     assert "push left" in Path("tree.svg").read_text()
-    spaql_command("draw", "run", "tree", "--leaves", "3", *few, "--out", "small.svg")
-    spaql_command("draw", "run", "sizes", *few, "--wanted", "195", "--out", "sizes.png")
-    for kind in ("map", "value", "visits", "balls", "phase", "growth"):
+    for kind in ("map", "value", "balls", "phase"):
         spaql_command(
             "draw",
             "run",
@@ -276,9 +265,9 @@ def test_draw_every_kind() -> None:
             "cart speed=0",
             *few,
         )
-    kinds = ("balls", "map", "phase", "tree", "value", "visits")
+    kinds = ("balls", "map", "phase", "tree", "value")
     made = {path.name for path in Path().iterdir() if path.is_file()}
-    assert made == {f"{kind}.svg" for kind in kinds} | {"small.svg", "sizes.png", "growth.gif"}
+    assert made == {f"{kind}.svg" for kind in kinds}
     assert "cart speed 0 m/s" in Path("map.svg").read_text()
 
 
@@ -289,7 +278,13 @@ def test_draw_every_kind() -> None:
         (("map", "--x", "pole", "--y", "1"), 1, "There is no observation 'pole'"),
         (("map", "--x", "0:a:b", "--y", "1"), 2, "pole angle:-0.2:0.2"),
         (("map", "--x", "0", "--y", "1", "--at", "2"), 2, "cart speed=0"),
-        (("tree", "--leaves", "0", "--episodes", "2"), 1, "No tree of at most 0 leaves"),
+        (
+            ("tree", "--x", "0", "--episodes", "2"),
+            2,
+            "tree takes --step and --out: leave out --x and --episodes",
+        ),
+        (("map", "--x", "0", "--y", "1", "--beside", "pid"), 2, "--episodes and --out: leave out --beside."),
+        (("counterexample", "--step", "1"), 2, "counterexample takes --out: leave out --step."),
         (("tree", "--out", "tree.jpg"), 1, "ends in no format of pictures"),
         (("picture",), 2, "'picture' is not one of"),
     ],

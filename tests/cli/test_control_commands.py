@@ -79,7 +79,7 @@ def test_a_response_is_drawn(run: str, tmp_path: Path) -> None:
     text = out.read_text()
     for word in ("temperature", "heat", "pid", "lqr", "load on heat", "time [min]"):
         assert word in text
-    assert "drawn in a response" in command("draw", run, "tree", "--beside", "pid", code=2).output
+    assert "leave out --beside" in command("draw", run, "tree", "--beside", "pid", code=2).output
     record = compute_response(run)
     assert record.controllers == ("this",)
     assert len(draw(record).axes) == 2

@@ -167,7 +167,7 @@ def test_an_interrupted_command_ends_with_130(tmp_path: Path) -> None:
         (["new", "/proc/nowhere"], 1),
         (["show", "RUN", "--html", "/proc/card.html"], 1),
         (["show"], 2),
-        (["show", "RUN", "--as", "xml"], 2),
+        (["show", "RUN", "--digits", "few"], 2),
         (["shw", "RUN"], 2),
     ],
 )
@@ -230,21 +230,21 @@ def test_a_real_bash_completes() -> None:
     asked = f"""
         PATH={SPAQL.parent}:$PATH
         eval "$(spaql completion bash)"
-        COMP_WORDS=(spaql draw runs vis); COMP_CWORD=3
+        COMP_WORDS=(spaql draw runs val); COMP_CWORD=3
         _spaql_completion spaql; echo "${{COMPREPLY[@]}}"
     """
     done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
-    assert done.stdout == "visits\n"
+    assert done.stdout == "value\n"
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 def test_a_real_fish_completes(tmp_path: Path) -> None:
     asked = (
-        f'set -x PATH {SPAQL.parent} $PATH; spaql completion fish | source; complete -C "spaql draw runs vis"'
+        f'set -x PATH {SPAQL.parent} $PATH; spaql completion fish | source; complete -C "spaql draw runs val"'
     )
     environment = {**os.environ, "HOME": str(tmp_path)}
     done = subprocess.run(["fish", "-c", asked], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "visits\n"
+    assert done.stdout == "value\n"
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")

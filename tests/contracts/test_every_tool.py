@@ -105,8 +105,6 @@ LEAF = {"partition": ("--do", "1"), "actions": ("--do", "1"), "scores": ("--do",
 AT = {"laws": "1,0,0", "mirrored": "1,0,0", "memory": "0.1,0,0.5"}
 TOOLS = {
     "show": "show RUN --numbers --digits 3",
-    "show as a table": "show RUN --as csv",
-    "show as a graph": "show RUN --as dot",
     "show at an observation": "show RUN --at AT",
     "show at a moment": "show RUN --episode 0 --step 3",
     "page": "show RUN --html OUT.html",

@@ -20,7 +20,6 @@ from spaql.figures.basin import compute_basin
 from spaql.figures.drawing import svg
 from spaql.figures.names import NAMES
 from spaql.figures.overlays import compute_phase
-from spaql.figures.sizes import compute_sizes
 from spaql.figures.trees import MOST_LEAVES, compute_tree
 from spaql.formatting import counted, number, places, with_interval
 from spaql.languages import in_html
@@ -202,9 +201,7 @@ def _rules(source: Agent | Design, exact: Controller, episodes: int, seed: int) 
     curve = size_curve(source, seed=seed)
     chosen = smallest_within(curve, _LOSS)
     x, y = _plane(chosen.tree)
-    yield '<div class="sides"><div><h2>What it does</h2>'
-    yield svg(compute_phase(source, x, y, seed=seed)) + "</div>"
-    yield f"<div><h2>How small it can be</h2>{svg(compute_sizes(curve))}</div></div>"
+    yield f"<h2>What it does</h2>{svg(compute_phase(source, x, y, seed=seed))}"
     yield from _drawn_tree(source, chosen, exact, episodes, seed)
     yield from _text_of(exact)
 
