@@ -123,8 +123,9 @@ def test_commands_take_the_run(fitted: tuple[Path, dict[str, Any]], tmp_path: Pa
     assert spaql_json("model", run)["steps"] == 3000
     assert spaql_json("export", run, "--to", "python", "--points", "200", "--out", tmp_path / "code")
     real = spaql_json("evaluate", run, "--env", "Pendulum-v1", "--episodes", "20")
-    random = spaql_json("evaluate", run, "--env", "Pendulum-v1", "--episodes", "20", "--random")["random"]
-    assert real["mean"] > random["mean"] + 300
+    pendulum = spaql.make_problem("Pendulum-v1")
+    random = spaql.evaluate(spaql.RandomPolicy(pendulum.states, pendulum.actions), pendulum, episodes=20)
+    assert real["mean"] > random.mean + 300
     refused = CliRunner().invoke(main, ["evaluate", str(run)])
     assert refused.exit_code == 1
     assert "fitted to a log" in refused.output

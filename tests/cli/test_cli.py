@@ -94,21 +94,9 @@ def test_progress_is_lines_where_there_is_no_terminal() -> None:
     assert spaql_command(*words, "--out", "b", "--quiet").stderr == ""
 
 
-def test_rewards_are_mapped_from_the_range_that_is_given() -> None:
-    words = ("train", "pendulum", "--algo", "spaql", "--rollouts", "2", "--iterations", "3", "--seed", "0")
-    spaql_command(*words, "--reward-range", "-16.3", "0", "--quiet", "--out", "run")
-    agent = spaql.SPAQL("pendulum", reward_range=(-16.3, 0.0), rollouts=2, seed=0).learn(
-        iterations=3, progress_bar=False
-    )
-    loaded = spaql.load("run/policy.spaql")
-    assert loaded.problem.reward_range == (-16.3, 0.0)
-    assert loaded.policy.partition.balls.q.tolist() == agent.policy.partition.balls.q.tolist()
-
-
 def test_evaluate() -> None:
     spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
-    text = spaql_command("evaluate", "run", "--episodes", "30", "--random").stdout
-    assert "random policy" in text
+    text = spaql_command("evaluate", "run", "--episodes", "30").stdout
     assert text.count(" steps from [") == 5
     data = json.loads(spaql_command("evaluate", "run/policy.spaql", "--episodes", "120", "--json").stdout)
     assert data["episodes"] == 120
@@ -131,9 +119,8 @@ def test_evaluate() -> None:
         (("train", "cartpole200", "--total-timesteps", "5e3"), 2, "give 5000"),
         (("train", "cartpole200", "--total-timesteps", "5,000"), 2, "give 5000"),
         (("train", "cartpole200", "--total-timesteps", "many"), 2, "not a valid integer"),
-        (("train", "cartpole200", "--total-timestep", "5"), 2, "Did you mean '--total-timesteps'?"),
+        (("train", "cartpole200", "--total-timestep", "5"), 2, "--total-timesteps"),
         (("train", "pendulum5"), 1, "--algo spaql"),
-        (("train", "pendulum", "--reward-range", "-16", "0"), 1, "plantree learns from rewards as they are"),
         (("train", "MountainCar-v0", "--algo", "spaql-ts"), 1, "--reference"),
         (("evaluate", "nowhere"), 1, "There is no nowhere"),
         (("evaluat", "nowhere"), 2, "did you mean evaluate?"),

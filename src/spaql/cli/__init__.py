@@ -34,7 +34,6 @@ _SECTIONS = {
     "Help": {
         "check": "Check whether an environment or an algorithm keeps its promises.",
         "warm-up": "Compile now what would be compiled in the first training.",
-        "completion": "Print the lines by which a shell completes commands.",
     },
 }
 

@@ -151,14 +151,6 @@ def complete_environment(ctx: click.Context, param: click.Parameter, incomplete:
     ]
 
 
-def complete_environment_or_run(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Return matching environments; if there is none, let the shell list files."""
-    environments = complete_environment(ctx, param, incomplete) if incomplete else []
-    return environments or [CompletionItem(incomplete, type="file")]
-
-
 def parse_methods(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
     """Return the names of textbook controllers; unknown ones are refused before anything is run."""
     from spaql.classical import METHODS

@@ -9,7 +9,7 @@ import click
 
 from spaql.cli.arguments import quiet_option, refuse_occupied
 from spaql.cli.group import FAILED
-from spaql.cli.option_groups import constraint_options
+from spaql.cli.option_groups import constraint_option
 from spaql.cli.report import PATH, Report, names, numbers, reports
 from spaql.errors import SettingError
 
@@ -52,7 +52,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     metavar="EXPRESSION",
     help='where an episode ends, such as "abs(angle) > 0.2"  [default: nowhere]',
 )
-@constraint_options
+@constraint_option
 @click.option("--episode", metavar="NAME", help="column that changes where an episode begins")
 @click.option("--time", metavar="NAME", help="column of times, by which missing rows are found")
 @click.option("--horizon", type=int, help="steps of an episode  [default: the longest of the log]")

@@ -83,27 +83,6 @@ def without_infinities(data: Any) -> Any:
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
-def rendered(*parts: Any) -> str:
-    """Return texts and tables of rich, rendered: styled on a terminal, plain elsewhere or with NO_COLOR."""
-    from rich.console import Console
-
-    colours = None if _no_colour() else "auto"
-    console = Console(highlight=False, markup=False, color_system=colours)  # type: ignore[arg-type]
-    with console.capture() as captured:
-        for part in parts:
-            console.print(part)
-    return captured.get()
-
-
-def styled(text: str, **style: Any) -> str:
-    """Return text styled for a terminal, plain with NO_COLOR; `click.echo` strips styles elsewhere."""
-    return text if _no_colour() else click.style(text, **style)
-
-
-def _no_colour() -> bool:
-    return bool(os.environ.get("NO_COLOR"))
-
-
 def numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[float] | None:
     """Return numbers separated by commas, as an option's callback."""
     return None if value is None else read_numbers(value)

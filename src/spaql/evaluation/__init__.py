@@ -1,6 +1,6 @@
 """Evaluation: fresh episodes, stress tests, robustness, measures of a closed loop, sizes."""
 
-from spaql.evaluation.bench import Bench, Signal, Success, find_bench
+from spaql.evaluation.bench import Bench, Success, find_bench
 from spaql.evaluation.beside import Comparison, Judged, beside
 from spaql.evaluation.control import (
     Actuator,
@@ -11,7 +11,6 @@ from spaql.evaluation.control import (
     step_response,
 )
 from spaql.evaluation.episodes import evaluate, start_states
-from spaql.evaluation.measures import Measures, measure
 from spaql.evaluation.model_errors import model_errors
 from spaql.evaluation.plain_controllers import PlainControllers, plain_controllers
 from spaql.evaluation.plant_parameters import parameters_of, with_parameters
@@ -29,12 +28,10 @@ __all__ = [
     "ControlMeasures",
     "Evaluation",
     "Judged",
-    "Measures",
     "PlainControllers",
     "Response",
     "RobustnessRow",
     "SafeActionRow",
-    "Signal",
     "SizedTree",
     "StepResponse",
     "StepTest",
@@ -45,7 +42,6 @@ __all__ = [
     "evaluate",
     "evaluate_control",
     "find_bench",
-    "measure",
     "model_errors",
     "parameters_of",
     "plain_controllers",

@@ -142,7 +142,6 @@ def beside(
     steps: int = TUNING_STEPS,
     episodes: int = 100,
     seed: int = 0,
-    deterministic: bool = False,
 ) -> Comparison:
     """Evaluate a controller, and textbook controllers that are tuned for the same plant.
 
@@ -164,8 +163,6 @@ def beside(
         other ones in compiled dynamics.
     seed
         Of the tuning and of the episodes, which are different streams.
-    deterministic
-        Play a ball's centre or first action instead of drawing from it.
 
     Examples
     --------
@@ -185,7 +182,7 @@ def beside(
     judged: dict[str, list[Judged]] = {}
     for condition in conditions:
         where = in_condition(problem, condition)
-        own = evaluate_control(policy, where, episodes=episodes, seed=seed, deterministic=deterministic)
+        own = evaluate_control(policy, where, episodes=episodes, seed=seed)
         shown = {} if judged else responses  # the step test is the same in all conditions
         rows = [Judged("this", *own, response=shown.get("this"))]
         for method in tuned:

@@ -15,7 +15,7 @@ from spaql.agents.agent_file import model_file
 from spaql.controllers import Controller, RandomPolicy, controller_of, text
 from spaql.errors import SettingError
 from spaql.evaluation import SizedTree, evaluate, find_bench, robustness, size_curve, smallest_within, stress
-from spaql.evaluation.stress_tables import measure_cells, robustness_cells, worst_cells
+from spaql.evaluation.stress_tables import robustness_cells, worst_cells
 from spaql.figures.basin import compute_basin
 from spaql.figures.drawing import svg
 from spaql.figures.names import NAMES
@@ -276,13 +276,7 @@ def _worst_cases(source: Agent | Design, starts: int, seed: int) -> Iterator[str
     yield f'<div class="scroll">{html_table(worst_cells(result, 10))}</div></div>'
     yield f"<div>{svg(compute_basin(source))}</div></div>"
     yield '<div class="sides"><div><h2>How robust it is</h2>'
-    yield f"{html_table(robustness_cells(robustness(source, seed=seed)))}</div>"
-    if result.measures:
-        yield (
-            f"<div><h2>The closed loop</h2><p>{in_html(result.holds)}, over the starts that succeed.</p>"
-            f"{html_table(measure_cells(result))}</div>"
-        )
-    yield "</div>"
+    yield f"{html_table(robustness_cells(robustness(source, seed=seed)))}</div></div>"
 
 
 def _footer(path: Path | None, seed: int) -> str:
