@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from contextlib import closing
 from typing import Any
 
@@ -12,9 +11,6 @@ from gymnasium.spaces import Discrete
 from spaql.checks.episodes import EPISODES, STEPS, ProblemCase, global_generators, global_seed
 from spaql.checks.report import CheckReport, CheckResult, Requirement, fail, run_all, skip
 from spaql.checks.standard import (
-    standard_actions_are_actions,
-    standard_observations_are_in_the_cube,
-    standard_observations_come_back,
     standard_observations_use_the_cube,
     the_compiled_plant_is_the_written_one,
     the_problem_can_be_saved,
@@ -185,13 +181,6 @@ def ends_are_true_or_false(case: ProblemCase) -> None:
                 fail(f"One is {flag!r}.")
 
 
-def info_is_a_dictionary(case: ProblemCase) -> None:
-    """The last value of a step is a dictionary."""
-    for step in case.all_steps:
-        if not isinstance(step.info, dict):
-            fail(f"One is {step.info!r}.")
-
-
 def the_horizon_truncates(case: ProblemCase) -> None:
     """An episode that reaches the horizon is truncated, and does not terminate."""
     horizon = case.problem.horizon
@@ -285,27 +274,6 @@ def actions_are_left_alone(case: ProblemCase) -> None:
             env.step(action)
 
 
-def spaces_stay_as_they_are(case: ProblemCase) -> None:
-    """Observation and action space do not change in an episode."""
-    with closing(case.problem.make()) as env:
-        before = copy.deepcopy((env.observation_space, env.action_space))
-        env.reset(seed=0)
-        for _ in range(min(case.problem.horizon, 50)):
-            if any(env.step(case.actions.sample())[2:4]):
-                break
-        env.reset(seed=1)
-        if before != (env.observation_space, env.action_space):
-            fail(f"They were {before} and became {(env.observation_space, env.action_space)}.")
-
-
-def closes_twice(case: ProblemCase) -> None:
-    """An environment can be closed twice."""
-    env = case.problem.make()
-    env.reset(seed=0)
-    env.close()
-    env.close()
-
-
 def many_are_as_one(case: ProblemCase) -> None:
     """Vectorised environments return a row of the right shape for each."""
     states = case.problem.states
@@ -339,7 +307,6 @@ PROBLEM_CHECKS: tuple[Requirement[ProblemCase], ...] = tuple(
         rewards_are_finite,
         rewards_are_in_their_range,
         ends_are_true_or_false,
-        info_is_a_dictionary,
         the_horizon_truncates,
         termination_is_of_the_plant,
         seeds_repeat_the_start,
@@ -348,13 +315,8 @@ PROBLEM_CHECKS: tuple[Requirement[ProblemCase], ...] = tuple(
         global_generators_are_left_alone,
         every_action_is_taken,
         actions_are_left_alone,
-        spaces_stay_as_they_are,
-        closes_twice,
         many_are_as_one,
-        standard_observations_are_in_the_cube,
-        standard_observations_come_back,
         standard_observations_use_the_cube,
-        standard_actions_are_actions,
         the_reference_can_be_reached,
         the_problem_can_be_saved,
         the_compiled_plant_is_the_written_one,

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete
 
 from spaql.agents.problem_file import problem_from, problem_to
 from spaql.archive import dumps, loads
 from spaql.checks.episodes import ProblemCase
 from spaql.checks.report import fail, skip
-from spaql.kernels.partition.balls import INTERVAL
-
-
-def standard_observations_are_in_the_cube(case: ProblemCase) -> None:
-    """Observations in standard coordinates lie in [-1, 1]."""
-    if not np.all(np.abs(case.standard) <= 1.0):
-        fail(f"One is {case.standard[np.abs(case.standard).max(axis=1).argmax()]}.")
-
-
-def standard_observations_come_back(case: ProblemCase) -> None:
-    """A point of the cube converted to raw units and back is unchanged."""
-    points = np.random.default_rng(0).uniform(-0.99, 0.99, (100, case.problem.states.dims))
-    for point in points:
-        there = case.problem.states.standardise(case.problem.states.restore(point))
-        if not np.allclose(there, point, rtol=0, atol=1e-6):
-            fail(f"{point} became {there}.")
 
 
 def standard_observations_use_the_cube(case: ProblemCase) -> None:
@@ -33,19 +17,6 @@ def standard_observations_use_the_cube(case: ProblemCase) -> None:
     seen = np.array([np.asarray(x, np.float64).ravel() for x in case.observations])
     for j in np.flatnonzero((spread < 1e-4) & (np.ptp(seen, axis=0) > 0)):
         fail(f"Number {j} uses {spread[j] / 2:.1g} of its range: give tighter bounds, or squash it.")
-
-
-def standard_actions_are_actions(case: ProblemCase) -> None:
-    """Every standard action maps to an action of the environment, and the ends of each range are reached."""
-    actions = case.problem.actions
-    ends = [(-1.0, 1.0) if size == INTERVAL else (0.0, size - 1.0) for size in actions.sizes]
-    raw = actions.restore(np.array(ends).T)
-    if not all(actions.space.contains(action) for action in raw):
-        fail(f"{raw.tolist()} are not all in {actions.space}.")
-    if isinstance(actions.space, Box):
-        reached = np.allclose(raw[0], actions.space.low) and np.allclose(raw[1], actions.space.high)
-        if not reached:
-            fail(f"The ends are {raw.tolist()}, not those of {actions.space}.")
 
 
 def the_reference_can_be_reached(case: ProblemCase) -> None:
