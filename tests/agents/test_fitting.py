@@ -58,7 +58,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     words = ["fit", folder / "log.csv", "--observations", "cos,sin,speed", "--action", "torque"]
     words += ["--action-range", "-2,2", "--episode", "run", "--time", "time", "--horizon", "200"]
     words += ["--cost", COST, "--effort", "0.02", "--quiet", "--anyway", "--out", folder / "run"]
-    words += ["--experiment", folder / "next", "--amplitude", "0.5", "--mirror", "sin,speed:torque"]
+    words += ["--experiment", folder / "next.csv", "--mirror", "sin,speed:torque"]
     return folder / "run", spaql_json(*words)
 
 
@@ -78,21 +78,11 @@ def test_a_log_becomes_a_run_with_a_verdict(fitted: tuple[Path, dict[str, Any]])
 
 def test_the_command_writes_the_next_experiment(fitted: tuple[Path, dict[str, Any]]) -> None:
     run, data = fitted
-    assert data["experiment"][-1] == str(run.parent / "next" / "excitation.csv")
-    with Path(data["experiment"][-1]).open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["episode", "step", "time", "added to torque [N m]"]
-    assert (len(rows), rows[-1]["time"]) == (5 * 200, "9.95")
-    assert max(abs(float(row["added to torque [N m]"])) for row in rows) <= 0.5 * 2
-    with (run.parent / "next" / "visit.csv").open(newline="") as file:
+    with (run.parent / "next.csv").open(newline="") as file:
         visit = list(csv.DictReader(file))
     assert [row["why"] for row in visit] == [row["why"] for row in data["visit"]]
     for row in visit:  # states that the plant can have, although predictions leave the circle
         assert math.hypot(float(row["cos"]), float(row["sin"])) == pytest.approx(1.0, abs=1e-4)
-    words = ["fit", "log.csv", "--observations", "x", "--action", "u", "--out", "new"]
-    there = CliRunner().invoke(main, [*words, "--experiment", str(run.parent / "next")])
-    assert there.exit_code == 1
-    assert "name another folder with --experiment" in there.output
 
 
 def test_the_file_is_as_the_published_schema_says(fitted: tuple[Path, dict[str, Any]]) -> None:
@@ -289,52 +279,22 @@ def test_a_controller_that_leans_on_the_edge_of_the_data_is_not_supported() -> N
     assert again.agent.problem.log["verdict"] == again.verdict == found.verdict
 
 
-def test_the_next_experiment_goes_where_the_data_end(tmp_path: Path) -> None:
+def test_the_next_experiment_goes_where_the_data_end() -> None:
     """Every controller drifts to the highest x of the log, which is what is to be logged next."""
     rows = drifting()
-    experiment = fit_integrator(rows, horizon=20).experiment
-    first = experiment.visit()[0]
+    first = fit_integrator(rows, horizon=20).visit[0]
     assert (first["why"], len(first)) == ("edge of the data", 6)
     assert float(first["x"]) > np.quantile(rows["x"], 0.9)
     assert -1 <= float(first["lowest u"]) <= float(first["highest u"]) <= 1
-    assert experiment.save(tmp_path / "next") == (
-        tmp_path / "next/visit.csv",
-        tmp_path / "next/excitation.csv",
-    )
-    with (tmp_path / "next" / "visit.csv").open(newline="") as file:
-        assert next(csv.DictReader(file))["why"] == "edge of the data"
 
 
 def test_actions_that_were_not_logged_are_to_be_tried() -> None:
     """The log moves slowly, and the cost asks for speed."""
     found = fit_integrator(integrator(30, 0.05, gain=-0.1), extrapolate=True, anyway=True)
-    unseen = [row for row in found.experiment.visit() if row["why"] == "action not logged here"]
+    unseen = [row for row in found.visit if row["why"] == "action not logged here"]
     assert found.unseen > 0
     assert unseen
     assert all(float(row["highest u"]) > 0.3 or float(row["lowest u"]) < -0.3 for row in unseen)
-
-
-def test_the_excitation_is_limited_and_repeats() -> None:
-    experiment = fit_integrator(integrator(8, 0.3), action_range=[-2, 4], anyway=True).experiment
-    signal = experiment.excitation(amplitude=0.5, episodes=3)
-    assert len(signal) == 3 * 20
-    levels = np.array([row["added to u"] for row in signal], float)
-    assert np.abs(levels).max() <= 0.5 * 3
-    assert len(np.unique(levels)) > 20
-    assert (levels[1:] == levels[:-1]).any()
-    assert signal == experiment.excitation(amplitude=0.5, episodes=3)
-    assert signal != experiment.excitation(amplitude=0.5, episodes=3, seed=1)
-    with pytest.raises(spaql.SettingError, match="amplitude is 0"):
-        experiment.excitation(amplitude=0)
-
-
-def test_the_excitation_of_a_list_replaces_some_actions() -> None:
-    rows = integrator(12, 0.3)
-    rows["u"] = [float(u > 0) for u in rows["u"]]
-    signal = fit_integrator(rows, action_range=None, anyway=True).experiment.excitation(episodes=10)
-    played = [row["instead of u"] for row in signal]
-    assert set(played) == {None, 0.0, 1.0}
-    assert 0.1 < sum(value is not None for value in played) / len(played) < 0.5
 
 
 def test_a_log_without_differences_in_cost_supports_nothing() -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from spaql.agents.agent import make_settings
-from spaql.agents.next_experiment import NextExperiment
 from spaql.agents.progress import Compiling
 from spaql.agents.registry import PlanTree
 from spaql.agents.run_folder import save_run
 from spaql.algorithms import PlanTreeLearner
 from spaql.algorithms.plantree.from_log import UNSUPPORTED, LogFit, fit_log
+from spaql.algorithms.plantree.next_experiment import Place
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.archive import write_atomically
 from spaql.errors import SettingError
@@ -63,16 +63,15 @@ class Fitted:
     """Episodes and steps of the log."""
     notes: tuple[str, ...]
     """What was left out of the log or changed."""
-    experiment: NextExperiment
-    """What to log next."""
+    visit: tuple[Mapping[str, str | float], ...]
+    """What to log next: states and ranges of actions, in order of importance; none if the data suffice."""
 
     def as_data(self) -> dict[str, Any]:
         """Return everything but the agent as plain data."""
         items = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         items |= {"logged": {"mean": self.logged[0], "ci95": self.logged[1]}}
         items |= {"predicted": {"mean": self.predicted, "half_width": self.half}}
-        items |= {"visit": self.experiment.visit()}
-        return {name: value for name, value in items.items() if name not in ("agent", "half", "experiment")}
+        return {name: value for name, value in items.items() if name not in ("agent", "half")}
 
     def save(self, folder: str | Path) -> None:
         """Write a run folder: that of the agent, and the verdict as `fit.json`."""
@@ -176,7 +175,8 @@ def fit(
     agent = None
     if anyway or result.verdict != UNSUPPORTED:
         agent = _agent_of(result, logged.problem, seed, settings)
-    return _fitted(agent, result, logged.notes, NextExperiment(logged.problem, source.actions, result.places))
+    visit = tuple(_row(place, logged.problem, source.actions) for place in result.places)
+    return _fitted(agent, result, logged.notes, visit)
 
 
 def _read(
@@ -210,7 +210,10 @@ def _agent_of(result: LogFit, problem: Problem, seed: int, settings: Mapping[str
 
 
 def _fitted(
-    agent: PlanTree | None, result: LogFit, notes: tuple[str, ...], experiment: NextExperiment
+    agent: PlanTree | None,
+    result: LogFit,
+    notes: tuple[str, ...],
+    visit: tuple[Mapping[str, str | float], ...],
 ) -> Fitted:
     return Fitted(
         agent=agent,
@@ -227,5 +230,17 @@ def _fitted(
         episodes=len(result.memory.begins),
         steps=len(result.memory),
         notes=notes,
-        experiment=experiment,
+        visit=visit,
     )
+
+
+def _row(place: Place, problem: Problem, actions: Sequence[str]) -> dict[str, str | float]:
+    """Return a place to visit by the names of observations and actions."""
+    return {
+        "why": place.why,
+        "share of steps": place.share,
+        "logged rows": place.rows,
+        **dict(zip(problem.states.names, place.observations, strict=True)),
+        **{f"lowest {name}": value for name, value in zip(actions, place.low, strict=True)},
+        **{f"highest {name}": value for name, value in zip(actions, place.high, strict=True)},
+    }

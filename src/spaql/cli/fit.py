@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,10 +12,6 @@ from spaql.cli.arguments import quiet_option, refuse_occupied
 from spaql.cli.group import FAILED
 from spaql.cli.option_groups import constraint_option
 from spaql.cli.report import PATH, Report, names, numbers, reports
-from spaql.errors import SettingError
-
-if TYPE_CHECKING:
-    from spaql.agents.next_experiment import NextExperiment
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -68,16 +65,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option("--effort", default=1.0, help="of the search, as of plantree")
 @click.option("--mirror", default="auto", help="symmetry: auto, off, or by names, as of plantree")
 @click.option("--out", type=PATH, help="run folder  [default: runs/LOG/fit/seed=SEED]")
-@click.option(
-    "--experiment",
-    type=PATH,
-    help="folder for the next experiment: visit.csv and excitation.csv",
-)
-@click.option(
-    "--amplitude",
-    default=0.3,
-    help="of the excitation, as a share of half the range of actions that was tried",
-)
+@click.option("--experiment", type=PATH, help="write what to log next, as CSV")
 @click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")
 @quiet_option
 @reports("the verdict, and what it rests on,")
@@ -86,7 +74,6 @@ def fit(
     seed: int,
     out: Path | None,
     experiment: Path | None,
-    amplitude: float,
     anyway: bool,
     quiet: bool,
     **arguments: Any,
@@ -100,9 +87,8 @@ def fit(
     The verdict tells what the data allow: supported, doubtful, or not supported by the data. In the last case
     nothing is saved, and the exit code is 1, unless --anyway is given.
 
-    --experiment writes what to log next: states and actions of which the data say too little, as visit.csv,
-    and a signal of random steps, as excitation.csv, to be added to the action of the controller in use (of a
-    list of actions: played instead of it, where it is not empty). Then fit both logs.
+    --experiment writes what to log next: states and actions of which the data say too little. Then fit both
+    logs.
 
     \b
     Examples:
@@ -114,20 +100,20 @@ def fit(
       spaql evaluate runs/fit --env Pendulum-v1
     """
     from spaql.agents import fit as fit_log
+    from spaql.archive import write_atomically
+    from spaql.tables import aligned, comma_separated
 
     folder = out or Path("runs") / logs[0].stem / "fit" / f"seed={seed}"
     refuse_occupied(folder)
-    if experiment is not None:
-        refuse_occupied(experiment, "--experiment")
-    if not 0.0 < amplitude <= 1.0:
-        raise SettingError(f"amplitude is {amplitude}, and must be above 0 and at most 1.")
     fitted = fit_log(list(logs), seed=seed, anyway=anyway, progress_bar=not quiet, **arguments)
     text = f"{fitted}\n\n"
-    data = fitted.as_data() | {"run": None, "experiment": None}
+    data = fitted.as_data() | {"run": None}
     if experiment is not None:
-        files = fitted.experiment.save(experiment, amplitude=amplitude, seed=seed)
-        data["experiment"] = [str(file) for file in files]
-        text += _experiment_text(fitted.experiment, files)
+        cells = _cells(fitted.visit)
+        write_atomically(experiment, comma_separated(cells).encode() if cells else b"")
+        text += (
+            f"to visit next\n{aligned(cells) if cells else 'nothing in particular'}\n\nwrote {experiment}\n\n"
+        )
     if fitted.agent is None:
         advice = "log more, with other actions or starts (--experiment proposes which), or give --anyway."
         return Report(data, f"{text}No controller was saved: {advice}", code=FAILED)
@@ -138,9 +124,9 @@ def fit(
     return Report(data | {"run": str(folder)}, f"{text}Next: spaql show {folder} --digits 3")
 
 
-def _experiment_text(experiment: NextExperiment, files: tuple[Path, ...]) -> str:
-    from spaql.agents.next_experiment import as_cells
-    from spaql.tables import aligned
-
-    table = aligned(as_cells(experiment.visit())) if experiment.places else "nothing in particular"
-    return f"to visit next\n{table}\n\nwrote {', '.join(map(str, files))}\n\n"
+def _cells(rows: Sequence[Mapping[str, str | float]]) -> list[dict[str, str]]:
+    """Return the rows of a table as text, with six digits."""
+    return [
+        {name: f"{value:.6g}" if isinstance(value, float) else str(value) for name, value in row.items()}
+        for row in rows
+    ]

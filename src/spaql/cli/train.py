@@ -77,7 +77,7 @@ _SEARCH_STEPS = 1_000_000
     "--verify",
     "verified",
     is_flag=True,
-    help="at the end, prove or refute what it does for 60 s; of equal tries, keep the one proven most",
+    help="at the end, prove or refute what it does for 60 s",
 )
 @quiet_option
 @reports("the result")
