@@ -112,8 +112,6 @@ def test_controllers_are_judged_in_the_same_episodes() -> None:
     assert "20,000 steps" in text or f"{rows[1].steps:,} steps" in text
     assert "°C" in aligned(tracking_cells(rows, 0))
     assert "/ s" in aligned(actuator_cells(rows, 0))
-    assert rows[1].response is not None
-    assert rows[1].response.errors_under_load[0] < 2.0
 
 
 def test_the_load_of_a_step_test_begins_after_the_step() -> None:

@@ -111,7 +111,7 @@ def _condition(condition: str, designed_for: str | None) -> str:
 def _control_data(compared: Comparison) -> dict[str, Any]:
     data = [_condition_data(rows) | {"condition": name} for name, rows in compared.conditions.items()]
     content: dict[str, Any] = {
-        name: value for name, value in data[0].items() if name in ("control", "step_test", "beside")
+        name: value for name, value in data[0].items() if name in ("control", "beside")
     }
     if len(data) > 1:
         content["other_conditions"] = data[1:]
@@ -123,8 +123,12 @@ def _control_data(compared: Comparison) -> dict[str, Any]:
 
 
 def _condition_data(judged: list[Judged]) -> dict[str, Any]:
-    first = judged[0].evaluation
-    data = {"mean": first.mean, "ci95": first.ci95, "worst_return": float(first.returns.min())}
+    first = judged[0]
+    data: dict[str, Any] = {
+        "mean": first.evaluation.mean,
+        "ci95": first.evaluation.ci95,
+        "worst_return": float(first.evaluation.returns.min()),
+    }
     others = [
         {
             "name": row.name,
@@ -137,28 +141,17 @@ def _condition_data(judged: list[Judged]) -> dict[str, Any]:
             "numbers": row.numbers,
             "steps": row.steps,
             **({"violations": row.evaluation.violations} if row.evaluation.constraints else {}),
-            **_measured(row),
+            "control": dataclasses.asdict(row.control),
         }
         for row in judged[1:]
     ]
-    return data | _measured(judged[0]) | ({"beside": others} if others else {})
-
-
-def _measured(row: Judged) -> dict[str, Any]:
-    data = {"control": dataclasses.asdict(row.control)}
-    if row.response is not None:
-        steps = [dataclasses.asdict(response) for response in row.response.steps]
-        data["step_test"] = {
-            "steps": steps,
-            "interactions": list(row.response.interactions),
-            "errors_under_load": list(row.response.errors_under_load),
-        }
-    return data
+    data["control"] = dataclasses.asdict(first.control)
+    return data | ({"beside": others} if others else {})
 
 
 def _control_text(compared: Comparison) -> str:
     from spaql.evaluation.conditions import CONDITION_TEXTS
-    from spaql.evaluation.control_tables import loop_tables, measures_mean, return_cells
+    from spaql.evaluation.control_tables import MEASURES_MEAN, loop_tables, return_cells
     from spaql.tables import aligned
 
     judged = compared.rows
@@ -175,7 +168,7 @@ def _control_text(compared: Comparison) -> str:
         for name, why in compared.refused.items()
     ]
     parts += [f"{title}\n{aligned(cells)}" for title, cells in loop_tables(judged, where)]
-    return "\n\n".join([*parts, "\n".join(textwrap.wrap(measures_mean(judged), 100))])
+    return "\n\n".join([*parts, "\n".join(textwrap.wrap(MEASURES_MEAN, 100))])
 
 
 def _data(result: Evaluation) -> dict[str, Any]:

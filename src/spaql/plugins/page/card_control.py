@@ -11,10 +11,10 @@ from spaql.evaluation.conditions import CONDITION_TEXTS
 from spaql.evaluation.control_tables import (
     LADDER_MEANS,
     LEARNED_MEANS,
+    MEASURES_MEAN,
     ladder_cells,
     lags_text,
     loop_tables,
-    measures_mean,
     return_cells,
 )
 from spaql.evaluation.step_test import has_step_test
@@ -39,7 +39,7 @@ def control_section(source: Agent | Design, episodes: int, seed: int) -> Iterato
     yield from (f"<p>{in_html(line)}</p>" for line in lines if line)
     for title, cells in loop_tables(rows, CONDITION_TEXTS[next(iter(comparison.conditions))]):
         yield f'<p>{in_html(title)}</p><div class="scroll">{html_table(cells)}</div>'
-    yield f"<p>{in_html(measures_mean(rows))}</p></div>"
+    yield f"<p>{in_html(MEASURES_MEAN)}</p></div>"
     if has_step_test(source.problem):
         yield f"<div>{svg(compute_response(source, beside=['pid'], **options))}</div>"
     yield "</div>"
