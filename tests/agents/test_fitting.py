@@ -58,7 +58,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     words = ["fit", folder / "log.csv", "--observations", "cos,sin,speed", "--action", "torque"]
     words += ["--action-range", "-2,2", "--episode", "run", "--time", "time", "--horizon", "200"]
     words += ["--cost", COST, "--effort", "0.02", "--quiet", "--anyway", "--out", folder / "run"]
-    words += ["--experiment", folder / "next.csv", "--mirror", "sin,speed:torque"]
+    words += ["--mirror", "sin,speed:torque"]
     return folder / "run", spaql_json(*words)
 
 
@@ -74,15 +74,6 @@ def test_a_log_becomes_a_run_with_a_verdict(fitted: tuple[Path, dict[str, Any]])
     assert agent.problem.sample_time == pytest.approx(0.05)
     assert agent.problem.log["cost"] == COST
     assert agent.history["training_steps"][-1] == 3000
-
-
-def test_the_command_writes_the_next_experiment(fitted: tuple[Path, dict[str, Any]]) -> None:
-    run, data = fitted
-    with (run.parent / "next.csv").open(newline="") as file:
-        visit = list(csv.DictReader(file))
-    assert [row["why"] for row in visit] == [row["why"] for row in data["visit"]]
-    for row in visit:  # states that the plant can have, although predictions leave the circle
-        assert math.hypot(float(row["cos"]), float(row["sin"])) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_the_file_is_as_the_published_schema_says(fitted: tuple[Path, dict[str, Any]]) -> None:
@@ -277,24 +268,6 @@ def test_a_controller_that_leans_on_the_edge_of_the_data_is_not_supported() -> N
     again = fit_integrator(drifting(), horizon=20, anyway=True)
     assert again.agent is not None
     assert again.agent.problem.log["verdict"] == again.verdict == found.verdict
-
-
-def test_the_next_experiment_goes_where_the_data_end() -> None:
-    """Every controller drifts to the highest x of the log, which is what is to be logged next."""
-    rows = drifting()
-    first = fit_integrator(rows, horizon=20).visit[0]
-    assert (first["why"], len(first)) == ("edge of the data", 6)
-    assert float(first["x"]) > np.quantile(rows["x"], 0.9)
-    assert -1 <= float(first["lowest u"]) <= float(first["highest u"]) <= 1
-
-
-def test_actions_that_were_not_logged_are_to_be_tried() -> None:
-    """The log moves slowly, and the cost asks for speed."""
-    found = fit_integrator(integrator(30, 0.05, gain=-0.1), extrapolate=True, anyway=True)
-    unseen = [row for row in found.visit if row["why"] == "action not logged here"]
-    assert found.unseen > 0
-    assert unseen
-    assert all(float(row["highest u"]) > 0.3 or float(row["lowest u"]) < -0.3 for row in unseen)
 
 
 def test_a_log_without_differences_in_cost_supports_nothing() -> None:

@@ -16,7 +16,6 @@ from spaql.agents.registry import PlanTree
 from spaql.agents.run_folder import save_run
 from spaql.algorithms import PlanTreeLearner
 from spaql.algorithms.plantree.from_log import UNSUPPORTED, LogFit, fit_log
-from spaql.algorithms.plantree.next_experiment import Place
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.archive import write_atomically
 from spaql.errors import SettingError
@@ -63,8 +62,6 @@ class Fitted:
     """Episodes and steps of the log."""
     notes: tuple[str, ...]
     """What was left out of the log or changed."""
-    visit: tuple[Mapping[str, str | float], ...]
-    """What to log next: states and ranges of actions, in order of importance; none if the data suffice."""
 
     def as_data(self) -> dict[str, Any]:
         """Return everything but the agent as plain data."""
@@ -175,8 +172,7 @@ def fit(
     agent = None
     if anyway or result.verdict != UNSUPPORTED:
         agent = _agent_of(result, logged.problem, seed, settings)
-    visit = tuple(_row(place, logged.problem, source.actions) for place in result.places)
-    return _fitted(agent, result, logged.notes, visit)
+    return _fitted(agent, result, logged.notes)
 
 
 def _read(
@@ -209,12 +205,7 @@ def _agent_of(result: LogFit, problem: Problem, seed: int, settings: Mapping[str
     return agent.adopt(result.memory, result.rules)
 
 
-def _fitted(
-    agent: PlanTree | None,
-    result: LogFit,
-    notes: tuple[str, ...],
-    visit: tuple[Mapping[str, str | float], ...],
-) -> Fitted:
+def _fitted(agent: PlanTree | None, result: LogFit, notes: tuple[str, ...]) -> Fitted:
     return Fitted(
         agent=agent,
         verdict=result.verdict,
@@ -230,17 +221,4 @@ def _fitted(
         episodes=len(result.memory.begins),
         steps=len(result.memory),
         notes=notes,
-        visit=visit,
     )
-
-
-def _row(place: Place, problem: Problem, actions: Sequence[str]) -> dict[str, str | float]:
-    """Return a place to visit by the names of observations and actions."""
-    return {
-        "why": place.why,
-        "share of steps": place.share,
-        "logged rows": place.rows,
-        **dict(zip(problem.states.names, place.observations, strict=True)),
-        **{f"lowest {name}": value for name, value in zip(actions, place.low, strict=True)},
-        **{f"highest {name}": value for name, value in zip(actions, place.high, strict=True)},
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +64,6 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option("--effort", default=1.0, help="of the search, as of plantree")
 @click.option("--mirror", default="auto", help="symmetry: auto, off, or by names, as of plantree")
 @click.option("--out", type=PATH, help="run folder  [default: runs/LOG/fit/seed=SEED]")
-@click.option("--experiment", type=PATH, help="write what to log next, as CSV")
 @click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")
 @quiet_option
 @reports("the verdict, and what it rests on,")
@@ -73,7 +71,6 @@ def fit(
     logs: tuple[Path, ...],
     seed: int,
     out: Path | None,
-    experiment: Path | None,
     anyway: bool,
     quiet: bool,
     **arguments: Any,
@@ -87,9 +84,6 @@ def fit(
     The verdict tells what the data allow: supported, doubtful, or not supported by the data. In the last case
     nothing is saved, and the exit code is 1, unless --anyway is given.
 
-    --experiment writes what to log next: states and actions of which the data say too little. Then fit both
-    logs.
-
     \b
     Examples:
       spaql fit log.csv --observations cos,sin,speed --action torque \\
@@ -100,33 +94,17 @@ def fit(
       spaql evaluate runs/fit --env Pendulum-v1
     """
     from spaql.agents import fit as fit_log
-    from spaql.archive import write_atomically
-    from spaql.tables import aligned, comma_separated
 
     folder = out or Path("runs") / logs[0].stem / "fit" / f"seed={seed}"
     refuse_occupied(folder)
     fitted = fit_log(list(logs), seed=seed, anyway=anyway, progress_bar=not quiet, **arguments)
     text = f"{fitted}\n\n"
     data = fitted.as_data() | {"run": None}
-    if experiment is not None:
-        cells = _cells(fitted.visit)
-        write_atomically(experiment, comma_separated(cells).encode() if cells else b"")
-        text += (
-            f"to visit next\n{aligned(cells) if cells else 'nothing in particular'}\n\nwrote {experiment}\n\n"
-        )
     if fitted.agent is None:
-        advice = "log more, with other actions or starts (--experiment proposes which), or give --anyway."
+        advice = "log more, with other actions or starts, or give --anyway."
         return Report(data, f"{text}No controller was saved: {advice}", code=FAILED)
     data["mirror"] = fitted.agent.mirror
     if fitted.agent.mirror is not None:
         text = f"mirror     {fitted.agent.mirror}\n{text}"
     fitted.save(folder)
     return Report(data | {"run": str(folder)}, f"{text}Next: spaql show {folder} --digits 3")
-
-
-def _cells(rows: Sequence[Mapping[str, str | float]]) -> list[dict[str, str]]:
-    """Return the rows of a table as text, with six digits."""
-    return [
-        {name: f"{value:.6g}" if isinstance(value, float) else str(value) for name, value in row.items()}
-        for row in rows
-    ]
