@@ -15,7 +15,6 @@ from spaql.evaluation.model_errors import model_errors
 from spaql.evaluation.plain_controllers import PlainControllers, plain_controllers
 from spaql.evaluation.plant_parameters import parameters_of, with_parameters
 from spaql.evaluation.robustness import RobustnessRow, robustness
-from spaql.evaluation.safe_action import SafeActionRow, safe_action_use
 from spaql.evaluation.size_curve import SizedTree, size_curve, smallest_within
 from spaql.evaluation.step_test import Response, StepTest, step_test
 from spaql.evaluation.stress import StressTest, sample_starts, stress
@@ -31,7 +30,6 @@ __all__ = [
     "PlainControllers",
     "Response",
     "RobustnessRow",
-    "SafeActionRow",
     "SizedTree",
     "StepResponse",
     "StepTest",
@@ -46,7 +44,6 @@ __all__ = [
     "parameters_of",
     "plain_controllers",
     "robustness",
-    "safe_action_use",
     "sample_starts",
     "size_curve",
     "smallest_within",
