@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import faulthandler
 import io
-import math
 import os
 import sys
 import warnings
@@ -26,34 +25,12 @@ FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 
 GROUP = "spaql.commands"
 """The entry points by which a package declares commands, each a `click.Command`, under their names."""
-_METAVARS = {"integer": "N", "float": "X"}
-"""Short metavars for numbers, which leave the help more room."""
-_STUDIES = "Run, compare and reproduce studies"
+STUDIES = "Run, compare and reproduce studies"
 """The section of the help for the commands of spaql's own plugins."""
 _OTHERS = "Of other packages"
 """The section for the commands that other packages declare."""
 _SUMMARY = 200
 """Characters of the summary of a plugin's command in the help, at most."""
-
-
-class _WholeNumber(click.types.IntParamType):
-    """A whole number; the error for another notation shows how to write it."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            try:
-                meant = float(str(value).replace(",", "").replace(" ", ""))
-            except ValueError:
-                meant = math.nan
-            if not meant.is_integer():
-                raise
-            self.fail(f"{value!r} is not written as a whole number: give {meant:.0f}.", param, ctx)
-
-
-_WHOLE_NUMBER = _WholeNumber()
 
 
 class LazyGroup(click.Group):
@@ -86,16 +63,11 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return a command, loading its module."""
-        command: click.Command
         if name in self._names:
             file = name.replace("-", "_")
-            command = getattr(import_module(f"spaql.cli.{file}"), file)
-        elif name in self._plugins:
-            command = _of_plugin(self._plugins[name])
-        else:
-            return None
-        _prepare(command)
-        return command
+            command: click.Command = getattr(import_module(f"spaql.cli.{file}"), file)
+            return command
+        return _of_plugin(self._plugins[name]) if name in self._plugins else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -111,10 +83,13 @@ class LazyGroup(click.Group):
         width = max(map(len, self.list_commands(ctx)))
         sections = dict(self._sections)
         for name, entry in self._plugins.items():
-            section = _STUDIES if entry.value.startswith("spaql.") else _OTHERS
-            summary = _of_plugin(entry).get_short_help_str(_SUMMARY)
-            sections[section] = sections.get(section, {}) | {name: summary}
+            command = _of_plugin(entry)
+            is_own = getattr(command.callback, "__module__", "").startswith("spaql.")
+            section = STUDIES if is_own else _OTHERS
+            sections[section] = sections.get(section, {}) | {name: command.get_short_help_str(_SUMMARY)}
         for section, commands in sections.items():
+            if not commands:
+                continue
             with formatter.section(section):
                 formatter.write_dl([(f"{name:{width}}", does) for name, does in commands.items()])
 
@@ -180,16 +155,6 @@ def _show_warning(
         say(f"Warning: {message}", err=True)
     else:
         say(warnings.formatwarning(message, category, filename, lineno), nl=False, err=True)
-
-
-def _prepare(command: click.Command) -> None:
-    """Give the options of a command, and of its own commands, the type and the metavar of numbers."""
-    for option in command.params:
-        if isinstance(option, click.Option) and not option.is_flag:
-            option.type = _WHOLE_NUMBER if option.type is click.INT else option.type
-            option.metavar = option.metavar or _METAVARS.get(option.type.name)
-    for below in command.commands.values() if isinstance(command, click.Group) else ():
-        _prepare(below)
 
 
 def _options_for(error: SpaqlError) -> str:
