@@ -18,7 +18,7 @@ from spaql.cli.arguments import (
     read,
     read_to_play,
 )
-from spaql.cli.report import PATH, Report, reports
+from spaql.cli.report import PATH, Report, named, read_number, reports
 from spaql.entry_points import declared_names, find_declared, load_declared
 from spaql.errors import SettingError, require
 
@@ -67,14 +67,8 @@ def _parse_axis(ctx: click.Context, param: click.Parameter, value: str | None) -
 def _parse_fixed(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> dict[str | int, float]:
-    fixed: dict[str | int, float] = {}
-    for value in values:
-        name, _, at = value.rpartition("=")
-        try:
-            fixed[_observation(name)] = float(at)
-        except ValueError as error:
-            raise click.BadParameter("give a name or number and its value, as in 'cart speed=0'") from error
-    return fixed
+    pairs = (named(value, "'cart speed=0'") for value in values)
+    return {_observation(name): read_number(number) for name, number in pairs}
 
 
 @click.command()

@@ -10,18 +10,12 @@ import click
 from spaql.cli.arguments import quiet_option, refuse_occupied
 from spaql.cli.group import FAILED
 from spaql.cli.option_groups import constraint_option
-from spaql.cli.report import PATH, Report, names, numbers, reports
+from spaql.cli.report import PATH, Report, named, names, numbers, reports
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """Return set-points by the names of the observations that are to follow them."""
-    pairs = {}
-    for value in values:
-        observation, _, setpoint = value.partition("=")
-        if not observation or not setpoint:
-            raise click.BadParameter("give an observation and its set-point, as in speed=target")
-        pairs[observation] = setpoint
-    return pairs
+    return dict(named(value, "speed=target") for value in values)
 
 
 @click.command()

@@ -106,8 +106,24 @@ def numbers_or_names(
     """Return numbers, or numbers by name, as in error=0.5,integral=2, as an option's callback."""
     if value is None or "=" not in value:
         return numbers(ctx, param, value)
-    parts = (part.rpartition("=") for part in value.split(","))
-    return {name.strip(): read_numbers(number)[0] for name, _, number in parts}
+    parts = (named(part, "error=0.5,integral=2") for part in value.split(","))
+    return {name: read_number(number) for name, number in parts}
+
+
+def named(text: str, example: str) -> tuple[str, str]:
+    """Return the name and the value of NAME=VALUE."""
+    name, _, value = text.rpartition("=")
+    if not (name.strip() and value.strip()):
+        raise click.BadParameter(f"write a name and its value, such as {example}, and not {text!r}")
+    return name.strip(), value.strip()
+
+
+def read_number(value: str) -> float:
+    """Return a single number."""
+    try:
+        return float(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is no number") from error
 
 
 def read_numbers(value: str) -> list[float]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_to_play, run_argument
-from spaql.cli.report import PATH, Report, numbers, read_numbers, reports
+from spaql.cli.report import PATH, Report, named, numbers, read_numbers, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import number
 
@@ -24,10 +24,8 @@ def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     """Return parameters, each with its values."""
     values: dict[str, list[float]] = {}
     for text in texts:
-        name, sign, listed = text.partition("=")
-        if not (name.strip() and sign and listed):
-            raise click.BadParameter(f"write a name and values, such as length=0.3,0.7, not {text!r}")
-        values.setdefault(name.strip(), []).extend(read_numbers(listed))
+        name, listed = named(text, "length=0.3,0.7")
+        values.setdefault(name, []).extend(read_numbers(listed))
     return values
 
 
