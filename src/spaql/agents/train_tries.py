@@ -18,13 +18,13 @@ from spaql.agents.agent_file import MODEL_FILE, load_agent
 from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
-from spaql.agents.selection import select
 from spaql.agents.tries import Tries, Try, pick, shown_try, tries_csv
 from spaql.archive import write_atomically
 from spaql.errors import SettingError, SpaqlError
 from spaql.problems import Problem
 from spaql.problems.sending import receive, send
-from spaql.simulate import try_seeds
+from spaql.simulate import Evaluation, Purpose, fresh_episodes, try_seeds
+from spaql.simulate.batches import TOGETHER
 from spaql.workers import Workers, refuse_in_import, sendable
 
 if TYPE_CHECKING:
@@ -235,3 +235,17 @@ def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
     last = agent.history.last()
     spent = int(last["training_steps"]), int(last["interactions"])
     return Try(job.seed, selection.returns, selection.steps, *agent.conclude().size, *spent)
+
+
+def select(agent: Agent, *, episodes: int, seed: int) -> Evaluation:
+    """Run the episodes by which an agent is selected; none of them is one of `spaql.evaluate`.
+
+    Agents of the same problem start each episode in the same state, so that their returns can be compared in
+    pairs. Compiled code draws the starts and the actions of a partition from one stream, so each episode has
+    its own stream there.
+    """
+    policy = agent.conclude()
+    problem = agent.problem
+    drawn_alike = problem.dynamics is not None and policy.draws
+    together = 1 if drawn_alike else TOGETHER
+    return fresh_episodes(policy, problem, episodes, seed, Purpose.TRY_SELECTION, together=together)
