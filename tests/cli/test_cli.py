@@ -295,13 +295,10 @@ def test_numbers_that_are_out_of_range_are_refused_and_nothing_is_written() -> N
     assert not Path("e.spaql").exists()
 
 
-def test_a_partition_of_many_leaves_is_simplified_to_be_improved() -> None:
+def test_a_partition_of_many_leaves_is_to_be_simplified_before_it_is_improved() -> None:
     words = ("train", "pendulum", "--algo", "spaql", "--iterations", "60", "--rollouts", "2", "--seed", "0")
     spaql_command(*words, "--quiet", "--out", "run")
     assert spaql.controller_of("run", minimise=False).n_leaves > 64
-    improved = spaql_command(
-        "improve", "run", "--steps", "2000", "--episodes", "4", "--quiet", "--out", "better"
-    )
-    assert "search  began with" in improved.stdout
-    assert "it takes at most 64" in improved.stdout
-    assert spaql.controller_of("better", minimise=False).n_leaves <= 64
+    refused = spaql_command("improve", "run", "--steps", "2000", "--quiet", "--out", "better", code=1)
+    assert "`spaql simplify run --leaves 64 --out small.spaql`" in refused.stderr
+    assert not Path("better").exists()
