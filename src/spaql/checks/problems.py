@@ -213,8 +213,8 @@ def seeds_repeat_the_episode(case: ProblemCase) -> None:
     for outside in (1, 2):
         with global_seed(outside):
             episodes.append(case.play(7))
-    one, other = ([(np.asarray(s.observation).tolist(), s.reward) for s in e.steps] for e in episodes)
-    if repr(one) != repr(other):  # equal for NaN too
+    first, second = ([(np.asarray(s.observation).tolist(), s.reward) for s in e.steps] for e in episodes)
+    if repr(first) != repr(second):  # equal for NaN too
         fail("Two such episodes differ.")
 
 
@@ -287,8 +287,8 @@ def many_are_as_one(case: ProblemCase) -> None:
 def standard_observations_use_the_cube(case: ProblemCase) -> None:
     """Every number uses a fair part of its range in the cube, so that a partition can resolve its values."""
     spread = np.ptp(case.standard, axis=0)
-    seen = np.array([np.asarray(x, np.float64).ravel() for x in case.observations])
-    for j in np.flatnonzero((spread < 1e-4) & (np.ptp(seen, axis=0) > 0)):
+    raw = np.array([np.asarray(x, np.float64).ravel() for x in case.observations])
+    for j in np.flatnonzero((spread < 1e-4) & (np.ptp(raw, axis=0) > 0)):
         fail(f"Number {j} uses {spread[j] / 2:.1g} of its range: give tighter bounds, or squash it.")
 
 
@@ -318,16 +318,16 @@ def the_compiled_plant_is_the_written_one(case: ProblemCase) -> None:
         skip("There are no compiled dynamics.")
     start, play, observe = dynamics.functions
     rng = np.random.default_rng(0)
-    one = np.ones(1, np.bool_)
+    running = np.ones(1, np.bool_)
     for _ in range(20):
         state = tuple(float(x) for x in start(rng))
         action = case.actions.sample()
-        given = np.array(action, np.float64).reshape(1, -1)
-        played = int(action) if isinstance(case.problem.actions.space, Discrete) else given[0].copy()
+        row = np.array(action, np.float64).reshape(1, -1)
+        played = int(action) if isinstance(case.problem.actions.space, Discrete) else row[0].copy()
         written, reward, terminated = play(state, played)
         states = np.array([state])
-        seen, rewards, ended = dynamics.plant.step_rows(one, given, states)
-        pairs = ((states[0], written), (seen[0], np.float32(observe(written))), (rewards[0], reward))
+        observations, rewards, ended = dynamics.plant.step_rows(running, row, states)
+        pairs = ((states[0], written), (observations[0], np.float32(observe(written))), (rewards[0], reward))
         same = all(np.allclose(a, b, rtol=1e-6, atol=1e-9) for a, b in pairs) and ended[0] == terminated
         if not same:
             fail(

@@ -129,12 +129,12 @@ def draw(run: Path, kind: str, out: Path | None, **options: Any) -> Report:
       spaql draw studies/first curves
     """
     require("A picture", "plot")
-    given = {name: value for name, value in options.items() if value not in (None, {})}
+    options = {name: value for name, value in options.items() if value not in (None, {})}
     takes = (*_TAKES.get(kind, ()), "out")
-    if others := [f"--{name}" for name in given if name not in takes]:
+    if others := [f"--{name}" for name in options if name not in takes]:
         known = " and ".join(f"--{name}" for name in takes)
         raise click.UsageError(f"{kind} takes {known}: leave out {' and '.join(others)}.")
-    record = _of_study(run, kind) if kind in STUDY_KINDS else _of_run(existing_run(run), kind, given)
+    record = _of_study(run, kind) if kind in STUDY_KINDS else _of_run(existing_run(run), kind, options)
     from spaql.figures import save_as
 
     file = out or Path(f"{kind}.svg")
