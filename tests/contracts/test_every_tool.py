@@ -106,13 +106,10 @@ AT = {"laws": "1,0,0", "mirrored": "1,0,0", "memory": "0.1,0,0.5"}
 TOOLS = {
     "show": "show RUN --numbers --digits 3",
     "show at an observation": "show RUN --at AT",
-    "show at a moment": "show RUN --episode 0 --step 3",
     "page": "show RUN --html OUT.html",
     "tree": "draw RUN tree --out OUT.svg",
     "map": "draw RUN map --x X --y Y --out OUT.svg",
-    "map at a moment": "draw RUN map --x X --y Y --episode 0 --step 3 --out OUT.svg",
     "phase portrait": "draw RUN phase --x X --y Y --episodes 2 --out OUT.svg",
-    "sizes": "draw RUN sizes --episodes 2 --out OUT.svg",
     "response": "draw RUN response --beside '' --out OUT.svg",
     "evaluate": "evaluate RUN --episodes 3",
     "compare with pid and lqr": "evaluate RUN --episodes 2 --beside pid,lqr --steps 3000",
