@@ -7,7 +7,6 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -128,76 +127,6 @@ def wilson_ci95(successes: int, trials: int) -> tuple[float, float]:
     return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
 
 
-@overload
-def iqm(*tasks: ArrayLike, axis: None = None) -> float: ...
-@overload
-def iqm(*tasks: ArrayLike, axis: int) -> Floats: ...
-def iqm(*tasks: ArrayLike, axis: int | None = None) -> float | Floats:
-    """Return the interquartile mean: the mean of all runs without the lowest and the highest quarter.
-
-    A quarter that is not a whole number of runs is rounded down, as in Agarwal et al. (2021). Scores of
-    several tasks should be normalised first, since they are pooled.
-
-    Parameters
-    ----------
-    tasks
-        Runs, in arrays of any shape; they are pooled.
-    axis
-        Pool along this axis, and return a mean for each index of the others.
-
-    Examples
-    --------
-    >>> iqm([1.0, 2.0, 3.0, 100.0])
-    2.5
-    >>> iqm([1.0, 2.0], [3.0, 100.0])
-    2.5
-    """
-    along = 0 if axis is None else axis
-    runs = np.sort(np.concatenate([_finite(task) for task in tasks], axis), along)
-    n = runs.shape[along]
-    middle = np.take(runs, np.arange(n // 4, n - n // 4), along).mean(along)
-    return float(middle) if axis is None else middle
-
-
-@overload
-def probability_of_improvement(x: ArrayLike, y: ArrayLike, axis: None = None) -> float: ...
-@overload
-def probability_of_improvement(x: ArrayLike, y: ArrayLike, axis: int) -> Floats: ...
-def probability_of_improvement(x: ArrayLike, y: ArrayLike, axis: int | None = None) -> float | Floats:
-    """Return an estimate of P(X > Y), that a run of x beats a run of y, where a tie is half a win.
-
-    It is Mann and Whitney's U over the number of pairs, and does not depend on the size of the improvement.
-    `bootstrap_ci95(probability_of_improvement, x, y, seed=...)` is its interval, which has no width if x wins
-    all pairs, or none.
-
-    Parameters
-    ----------
-    x, y
-        Runs of one task each; their numbers may differ.
-    axis
-        The axis of the runs, if there are others, such as tasks; without it x and y must be flat.
-
-    Examples
-    --------
-    >>> probability_of_improvement([3.0, 4.0], [1.0, 3.0])
-    0.875
-
-    Of two tasks, where each row is a run:
-
-    >>> probability_of_improvement([[3.0, 1.0], [4.0, 2.0]], [[1.0, 5.0], [3.0, 0.0]], axis=0).tolist()
-    [0.875, 0.5]
-    """
-    x = _finite(x)
-    y = _finite(y)
-    if axis is None and not x.ndim == y.ndim == 1:
-        raise SettingError("x and y have several axes, so axis must be that of the runs.")
-    along = 0 if axis is None else axis
-    pairs = x.shape[along] * y.shape[along]
-    # Ties are in neither count.
-    share = (1 + (_wins(x, y, along) - _wins(y, x, along)) / pairs) / 2
-    return float(share) if axis is None else share
-
-
 def bootstrap_ci95(
     statistic: Callable[..., ArrayLike],
     *strata: ArrayLike,
@@ -214,8 +143,7 @@ def bootstrap_ci95(
     ----------
     statistic
         Called once, as `statistic(*samples, axis=-1)`, with an array of shape (resamples, runs) for each
-        stratum; returns `resamples` numbers, as NumPy's reductions, `iqm` and `probability_of_improvement`
-        do.
+        stratum; returns `resamples` numbers, as NumPy's reductions do.
     strata
         The runs of each task or algorithm, at least two.
     seed
@@ -227,11 +155,6 @@ def bootstrap_ci95(
     --------
     >>> bootstrap_ci95(np.median, [1.0, 2.0, 3.0, 4.0, 5.0], seed=0)
     (1.0, 5.0)
-
-    Two tasks that differ much, with runs that do not:
-
-    >>> bootstrap_ci95(iqm, [1.0, 1.0, 1.0, 1.0], [9.0, 9.0, 9.0, 9.0], seed=0)
-    (5.0, 5.0)
 
     Two algorithms:
 
@@ -345,15 +268,6 @@ def _runs(values: ArrayLike) -> Floats:
     if array.ndim != 1 or len(array) < 2:
         raise SettingError(f"The runs have the shape {array.shape}, and must be a flat array of at least 2.")
     return _finite(array)
-
-
-def _wins(x: Floats, y: Floats, axis: int) -> NDArray[np.int64]:
-    """Return the number of pairs in which the run of x is higher than that of y."""
-    # The sort is stable and x comes first, so no run of y stands before its equal of x.
-    order = np.argsort(np.concatenate([x, y], axis), axis, kind="stable")
-    of_y = order >= x.shape[axis]
-    wins: NDArray[np.int64] = np.sum(np.cumsum(of_y, axis) * ~of_y, axis)
-    return wins
 
 
 def _squared_error(runs: Floats) -> float:

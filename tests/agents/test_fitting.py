@@ -16,7 +16,6 @@ from gymnasium.wrappers import TimeLimit
 import spaql
 from spaql import archive
 from spaql.cli import main
-from spaql.figures import compute_coverage
 
 ROOT = Path(__file__).parents[2]
 COST = "atan2(sin, cos)**2 + 0.1 * speed**2 + 0.001 * torque**2"
@@ -105,8 +104,9 @@ def test_commands_take_the_run(fitted: tuple[Path, dict[str, Any]], tmp_path: Pa
     assert spaql_json("model", run)["steps"] == 3000
     assert spaql_json("export", run, "--to", "python", "--points", "200", "--out", tmp_path / "code")
     real = spaql_json("evaluate", run, "--env", "Pendulum-v1", "--episodes", "20")
-    random = spaql_json("evaluate", run, "--env", "Pendulum-v1", "--episodes", "20", "--random")["random"]
-    assert real["mean"] > random["mean"] + 300
+    pendulum = spaql.make_problem("Pendulum-v1")
+    random = spaql.evaluate(spaql.RandomPolicy(pendulum.states, pendulum.actions), pendulum, episodes=20)
+    assert real["mean"] > random.mean + 300
     refused = CliRunner().invoke(main, ["evaluate", str(run)])
     assert refused.exit_code == 1
     assert "fitted to a log" in refused.output
@@ -144,29 +144,12 @@ def test_a_drawing_needs_no_environment(fitted: tuple[Path, dict[str, Any]], tmp
 def test_maps_are_over_the_states_of_the_log(fitted: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     plane = ("--x", "cos", "--y", "speed")
-    for kind in ("map", "coverage"):
-        spaql_json("draw", fitted[0], kind, *plane, "--out", tmp_path / f"{kind}.svg")
-        assert (tmp_path / f"{kind}.svg").exists()
-    for kind in ("phase", "plant", "sizes"):
-        refused = CliRunner().invoke(main, ["draw", str(fitted[0]), kind, *plane])
-        assert refused.exit_code == 1
-        assert "fitted to a log, and there is no environment" in refused.output
-        assert "Draw one of tree, map, coverage, counterexample." in refused.output
-    refused = CliRunner().invoke(main, ["draw", str(fitted[0]), "coverage", *plane, "--at", "sin=0"])
-    assert refused.exit_code == 2
-
-
-def test_coverage_counts_rows_and_clipped_steps_as_the_verdict_does(
-    fitted: tuple[Path, dict[str, Any]],
-) -> None:
-    agent = spaql.load(fitted[0])
-    seen = agent.coverage()
-    assert len(seen.logged) == 3015
-    assert seen.clipped.mean() == pytest.approx(fitted[1]["clipped"])
-    record = compute_coverage(agent, "cos", "speed", resolution=20)
-    assert sum(map(sum, record.rows)) == 3015
-    assert sum(record.clipped) == seen.clipped.sum()
-    assert (record.x.label, record.y.label) == ("cos", "speed [rad/s]")
+    spaql_json("draw", fitted[0], "map", *plane, "--out", tmp_path / "map.svg")
+    assert (tmp_path / "map.svg").exists()
+    refused = CliRunner().invoke(main, ["draw", str(fitted[0]), "phase", *plane])
+    assert refused.exit_code == 1
+    assert "fitted to a log, and there is no environment" in refused.output
+    assert "Draw one of tree, map, counterexample." in refused.output
 
 
 class Integrator(gymnasium.Env[np.ndarray, Any]):

@@ -1,6 +1,5 @@
 """Several seeds in one call: which is picked, what it cost, and that workers change nothing."""
 
-import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 import spaql
 from sent_worlds import TANK, Own, Walk
-from spaql.agents.selection import select
+from spaql.agents.train_tries import select
 from spaql.agents.tries import Try, pick
 from spaql.errors import SettingError
 from spaql.simulate.seeds import try_seeds
@@ -51,19 +50,6 @@ def test_the_pick_is_that_of_the_definition(rows: list[tuple[list[int], int | No
             wanted = key if wanted is None else min(wanted, key)
     assert wanted is not None
     assert pick(tries) == wanted[2]
-
-
-def test_of_tries_that_are_alike_the_one_proven_from_most_states_is_picked() -> None:
-    rows = [
-        ([5.0, 7.0, 6.0], 2, 0.5),
-        ([5.0, 6.0, 7.0], 9, 0.75),
-        ([7.0, 5.0, 6.0], 3, 0.75),
-        ([1.0, 2.0, 1.0], 1, 1.0),
-    ]
-    tries = [Try(i, np.array(row), 0, size, "leaf", 0, 0, share) for i, (row, size, share) in enumerate(rows)]
-    assert pick(tries) == 2
-    assert pick(tries[:2]) == 1
-    assert pick([dataclasses.replace(one, proven=None) for one in tries]) == 0
 
 
 def test_a_small_policy_that_fails_now_and_then_is_not_picked() -> None:

@@ -90,20 +90,6 @@ def writes(self, action):
     return Sound.step(self, action)
 
 
-def grows(self, *, seed=None, options=None):
-    result = Sound.reset(self, seed=seed)
-    self.resets = getattr(self, "resets", 0) + 1
-    if self.resets > 1:
-        self.action_space = spaces.Box(-2.0, 2.0, (1,), np.float32)
-    return result
-
-
-def close_once(self):
-    if getattr(self, "closed", False):
-        raise RuntimeError("closed already")
-    self.closed = True
-
-
 def counted(self, action):
     result = Sound.step(self, 0 * action)
     return *result[:2], self.steps >= 10, *result[3:]
@@ -160,33 +146,12 @@ def with_changes(found: spaql.Problem, **changes: Any) -> spaql.Problem:
     return found
 
 
-def map_out_of_the_cube() -> spaql.Problem:
-    found = problem()
-    states = with_changes(type(found.states)(found.states.space, found.states.state_map))
-    object.__setattr__(states, "standardise", lambda x: 10 * np.asarray(x, np.float64))
-    return with_changes(found, states=states)
-
-
-def map_that_forgets() -> spaql.Problem:
-    found = problem()
-    states = type(found.states)(found.states.space, found.states.state_map)
-    object.__setattr__(states, "restore", lambda x: 0.5 * np.asarray(x, np.float64))
-    return with_changes(found, states=states)
-
-
 def wide_bounds() -> spaql.Problem:
     def init(self):
         Sound.__init__(self)
         self.observation_space = spaces.Box(-1e6, 1e6, (2,), np.float32)
 
     return problem(spoiled(__init__=init))
-
-
-def actions_out_of_space() -> spaql.Problem:
-    found = problem()
-    actions = type(found.actions)(found.actions.space)
-    object.__setattr__(actions, "restore", lambda x: np.float32(2 * x))
-    return with_changes(found, actions=actions)
 
 
 def plant_with_a_memory() -> spaql.Problem:
@@ -258,7 +223,6 @@ FAULTY: dict[str, Callable[[], spaql.Problem]] = {
     "rewards are finite": lambda: problem(answer(1, 1e307)),
     "rewards are in their range": lambda: problem(reward_range=(-0.001, 0.0)),
     "ends are true or false": lambda: problem(answer(3, 0)),
-    "info is a dictionary": lambda: problem(answer(4, None)),
     "the horizon truncates": long_episodes,
     "termination is of the plant": lambda: problem(spoiled(step=counted)),
     "seeds repeat the start": lambda: problem(spoiled(reset=reset_without_seed)),
@@ -267,13 +231,8 @@ FAULTY: dict[str, Callable[[], spaql.Problem]] = {
     "global generators are left alone": lambda: problem(draws(random.random)),
     "every action is taken": lambda: problem(spoiled(step=one_way)),
     "actions are left alone": lambda: problem(spoiled(step=writes)),
-    "spaces stay as they are": lambda: problem(spoiled(reset=grows)),
-    "closes twice": lambda: problem(spoiled(close=close_once)),
     "many are as one": many_of_another_kind,
-    "standard observations are in the cube": map_out_of_the_cube,
-    "standard observations come back": map_that_forgets,
     "standard observations use the cube": wide_bounds,
-    "standard actions are actions": actions_out_of_space,
     "the reference can be reached": reference_out_of_reach,
     "the problem can be saved": not_to_be_saved,
     "the compiled plant is the written one": plant_with_a_memory,

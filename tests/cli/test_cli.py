@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import spaql
 from spaql.cli import main
-from spaql.controllers import Controller, table_markdown
+from spaql.controllers import Controller
 
 
 @pytest.fixture(autouse=True)
@@ -94,21 +94,9 @@ def test_progress_is_lines_where_there_is_no_terminal() -> None:
     assert spaql_command(*words, "--out", "b", "--quiet").stderr == ""
 
 
-def test_rewards_are_mapped_from_the_range_that_is_given() -> None:
-    words = ("train", "pendulum", "--algo", "spaql", "--rollouts", "2", "--iterations", "3", "--seed", "0")
-    spaql_command(*words, "--reward-range", "-16.3", "0", "--quiet", "--out", "run")
-    agent = spaql.SPAQL("pendulum", reward_range=(-16.3, 0.0), rollouts=2, seed=0).learn(
-        iterations=3, progress_bar=False
-    )
-    loaded = spaql.load("run/policy.spaql")
-    assert loaded.problem.reward_range == (-16.3, 0.0)
-    assert loaded.policy.partition.balls.q.tolist() == agent.policy.partition.balls.q.tolist()
-
-
 def test_evaluate() -> None:
     spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
-    text = spaql_command("evaluate", "run", "--episodes", "30", "--random").stdout
-    assert "random policy" in text
+    text = spaql_command("evaluate", "run", "--episodes", "30").stdout
     assert text.count(" steps from [") == 5
     data = json.loads(spaql_command("evaluate", "run/policy.spaql", "--episodes", "120", "--json").stdout)
     assert data["episodes"] == 120
@@ -128,12 +116,10 @@ def test_evaluate() -> None:
         (("train", "cartpole200", "--reference", "a,b"), 2, "commas"),
         (("train", "cartpole200", "--scaling", "4"), 1, "leave out --scaling, or give --algo aql or spaql"),
         (("train", "cartpole200", "--iterations", "3", "--total-timesteps", "9"), 2, "not both"),
-        (("train", "cartpole200", "--total-timesteps", "5e3"), 2, "give 5000"),
-        (("train", "cartpole200", "--total-timesteps", "5,000"), 2, "give 5000"),
+        (("train", "cartpole200", "--total-timesteps", "5e3"), 2, "not a valid integer"),
         (("train", "cartpole200", "--total-timesteps", "many"), 2, "not a valid integer"),
-        (("train", "cartpole200", "--total-timestep", "5"), 2, "Did you mean '--total-timesteps'?"),
+        (("train", "cartpole200", "--total-timestep", "5"), 2, "--total-timesteps"),
         (("train", "pendulum5"), 1, "--algo spaql"),
-        (("train", "pendulum", "--reward-range", "-16", "0"), 1, "plantree learns from rewards as they are"),
         (("train", "MountainCar-v0", "--algo", "spaql-ts"), 1, "--reference"),
         (("evaluate", "nowhere"), 1, "There is no nowhere"),
         (("evaluat", "nowhere"), 2, "did you mean evaluate?"),
@@ -236,19 +222,12 @@ def test_a_controller_says_what_was_done_by_hand() -> None:
 def test_a_tree_is_drawn_as_what_it_has() -> None:
     pytest.importorskip("matplotlib")
     plantree = str(Path(__file__).parents[1] / "golden" / "0.1" / "plantree-cartpole.spaql")
-    for kind in ("value", "visits", "balls", "growth"):
+    for kind in ("value", "balls"):
         said = spaql_command("draw", plantree, kind, "--x", "2", "--y", "3", code=1).stderr
         assert said == (
             f"Error: There is no {kind} to draw: plantree has no partition. Draw one of tree, map, phase, "
-            "sizes, plant, counterexample.\n"
+            "counterexample.\n"
         )
-
-
-def test_show_prints_tables() -> None:
-    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
-    tree = spaql.controller_of(spaql.load("run"))
-    assert spaql_command("show", "run", "--as", "markdown", "--digits", "2").stdout == table_markdown(tree, 2)
-    assert spaql_command("show", "run", "--as", "latex").stdout.startswith(r"\begin{tabular}{lllll}")
 
 
 def test_draw_every_kind() -> None:
@@ -257,9 +236,7 @@ def test_draw_every_kind() -> None:
     few = ("--episodes", "2")
     assert spaql_command("draw", "run", "tree").stdout == "tree.svg\n"
     assert "push left" in Path("tree.svg").read_text()
-    spaql_command("draw", "run", "tree", "--leaves", "3", *few, "--out", "small.svg")
-    spaql_command("draw", "run", "sizes", *few, "--wanted", "195", "--out", "sizes.png")
-    for kind in ("map", "value", "visits", "balls", "phase", "growth"):
+    for kind in ("map", "value", "balls", "phase"):
         spaql_command(
             "draw",
             "run",
@@ -274,9 +251,9 @@ def test_draw_every_kind() -> None:
             "cart speed=0",
             *few,
         )
-    kinds = ("balls", "map", "phase", "tree", "value", "visits")
+    kinds = ("balls", "map", "phase", "tree", "value")
     made = {path.name for path in Path().iterdir() if path.is_file()}
-    assert made == {f"{kind}.svg" for kind in kinds} | {"small.svg", "sizes.png", "growth.gif"}
+    assert made == {f"{kind}.svg" for kind in kinds}
     assert "cart speed 0 m/s" in Path("map.svg").read_text()
 
 
@@ -287,7 +264,13 @@ def test_draw_every_kind() -> None:
         (("map", "--x", "pole", "--y", "1"), 1, "There is no observation 'pole'"),
         (("map", "--x", "0:a:b", "--y", "1"), 2, "pole angle:-0.2:0.2"),
         (("map", "--x", "0", "--y", "1", "--at", "2"), 2, "cart speed=0"),
-        (("tree", "--leaves", "0", "--episodes", "2"), 1, "No tree of at most 0 leaves"),
+        (
+            ("tree", "--x", "0", "--episodes", "2"),
+            2,
+            "tree takes --step and --out: leave out --x and --episodes",
+        ),
+        (("map", "--x", "0", "--y", "1", "--beside", "pid"), 2, "--episodes and --out: leave out --beside."),
+        (("counterexample", "--step", "1"), 2, "counterexample takes --out: leave out --step."),
         (("tree", "--out", "tree.jpg"), 1, "ends in no format of pictures"),
         (("picture",), 2, "'picture' is not one of"),
     ],
@@ -312,13 +295,10 @@ def test_numbers_that_are_out_of_range_are_refused_and_nothing_is_written() -> N
     assert not Path("e.spaql").exists()
 
 
-def test_a_partition_of_many_leaves_is_simplified_to_be_improved() -> None:
+def test_a_partition_of_many_leaves_is_to_be_simplified_before_it_is_improved() -> None:
     words = ("train", "pendulum", "--algo", "spaql", "--iterations", "60", "--rollouts", "2", "--seed", "0")
     spaql_command(*words, "--quiet", "--out", "run")
     assert spaql.controller_of("run", minimise=False).n_leaves > 64
-    improved = spaql_command(
-        "improve", "run", "--steps", "2000", "--episodes", "4", "--quiet", "--out", "better"
-    )
-    assert "search  began with" in improved.stdout
-    assert "it takes at most 64" in improved.stdout
-    assert spaql.controller_of("better", minimise=False).n_leaves <= 64
+    refused = spaql_command("improve", "run", "--steps", "2000", "--quiet", "--out", "better", code=1)
+    assert "`spaql simplify run --leaves 64 --out small.spaql`" in refused.stderr
+    assert not Path("better").exists()

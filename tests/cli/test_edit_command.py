@@ -69,7 +69,7 @@ def test_a_threshold(tmp_path: Path) -> None:
         (("--leaf", "1", "--offset", "inf"), 1, "finite gains"),
         (("--leaf", "1", "--do", "5"), 1, "from -2 to 2"),
         (("--leaf", "1", "--do", "1", "--offset", "1"), 1, "give one of the two"),
-        (("--leaf", "1", "--gain", "speed"), 2, "has no name and number"),
+        (("--leaf", "1", "--gain", "speed"), 2, "write a name and its value"),
         (("--leaf", "1", "--gain", "speed=fast"), 2, "'fast' is no number"),
         (("--leaf", "1", "--rule", "1", "--threshold", "0"), 2, "--leaf or --rule"),
         (("--rule", "1"), 2, "--threshold"),

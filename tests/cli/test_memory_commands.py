@@ -10,7 +10,6 @@ from click.testing import CliRunner
 import spaql
 from spaql.cli import main
 from spaql.controllers import Angle, Controller, FilteredDerivative
-from spaql.evaluation.moment import moment_of
 from spaql.figures import compute_map
 from spaql.plugins.page import card
 from spaql.plugins.page.card import policy_card
@@ -50,7 +49,6 @@ def test_show_prints_the_features_the_law_and_the_limits(run):
     assert [one["kind"] for one in data["features"]] == ["angle", "filtered derivative"]
     assert data["memory"]["sample_time"] == 0.05
     assert data["rules"] == [{"when": {}, "do": "torque [Nm] = -8.0 * angle [rad] - 1.5 * swing [rad/s]"}]
-    assert "angle [rad]" in call("show", run, "--as", "markdown")
 
 
 def test_show_explains_the_first_sample_of_an_episode(run):
@@ -99,44 +97,20 @@ def test_draw_draws_the_tree_and_maps_over_observations_and_features(run, tmp_pa
     pytest.importorskip("matplotlib")
     call("draw", run, "tree", "--out", tmp_path / "tree.svg")
     assert "angle" in (tmp_path / "tree.svg").read_text()
-    moment = ("--episode", 0, "--step", 3, "--out", tmp_path / "map.svg")
     for x, y in (("speed", "cos(angle)"), ("angle", "swing")):
-        call("draw", run, "map", "--x", x, "--y", y, *moment)
-        assert "sample 3" in (tmp_path / "map.svg").read_text()
-    assert "the samples 0 to" in call(
-        "draw", run, "map", "--x", 0, "--y", 1, "--episode", 0, "--step", 999, code=1
-    )
+        call("draw", run, "map", "--x", x, "--y", y, "--out", tmp_path / "map.svg")
+        assert "memory averaged over" in (tmp_path / "map.svg").read_text()
 
 
-def test_a_map_over_features_is_the_law_and_one_over_observations_has_the_memory(run):
-    design = spaql.load(run)
-    over_features = compute_map(design, "angle", "swing", episode=0, step=3, resolution=5)
+def test_a_map_over_features_is_the_law(run):
+    over_features = compute_map(spaql.load(run), "angle", "swing", resolution=5)
     angles = np.linspace(over_features.x.low, over_features.x.high, 11)[1::2]
     swings = np.linspace(over_features.y.low, over_features.y.high, 11)[1::2]
     law = np.clip(-8.0 * angles[np.newaxis] - 1.5 * swings[:, np.newaxis], -2.0, 2.0)
     np.testing.assert_allclose(over_features.values, law)
-    moment = moment_of(design, 0, 3)
-    sine = moment.observation[1]
-    cosine = moment.observation[0]
-    here = compute_map(
-        design,
-        "cos(angle)",
-        "sin(angle)",
-        episode=0,
-        step=3,
-        resolution=1,
-        x_limits=(cosine - 1e-9, cosine + 1e-9),
-        y_limits=(sine - 1e-9, sine + 1e-9),
-    )
-    played = design.predict(moment.observation, moment.state)[0]
-    np.testing.assert_allclose(here.values[0][0], played[0], atol=1e-5)
 
 
-def test_show_explains_features_and_moments(run):
+def test_show_explains_features(run):
     text = call("show", run, "--at", "angle=0.1,swing=-0.2")
     assert "does     torque [Nm] = -0.5" in text
     assert "swing [rad/s] is missing" in call("show", run, "--at", "angle=0.1", code=1)
-    moment = moment_of(spaql.load(run), 0, 3)
-    explained = spaql.load(run).policy.explain(moment.observation, moment.state)
-    assert call("show", run, "--episode", 0, "--step", 3) == f"{explained}\n"
-    call("show", run, "--at", "1,0,0", "--episode", 0, code=2)

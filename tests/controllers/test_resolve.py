@@ -48,7 +48,7 @@ def test_functions_take_an_agent_a_policy_a_tree_or_a_path(agent: spaql.Agent, r
         policy = tree if source in (controller, run / "controller.spaql") else agent.policy
         assert spaql.evaluate(source, **QUICK).mean == spaql.evaluate(policy, problem, **QUICK).mean
     for source, env in [(agent, None), (run, None), (agent.policy, problem), (tree, problem)]:
-        assert stress(source, env, starts=16, sampling="grid").starts.shape == (16, 4)
+        assert stress(source, env, starts=16).starts.shape == (16, 4)
         assert len(robustness(source, env, parameters=[], episodes=2)) > 1
         assert size_curve(source, env, episodes=2, rounds=1)[-1].tree.n_leaves == tree.n_leaves
         drawn = compute_map(source, 0, 2, env=env, episodes=1, resolution=4)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.evaluation import Bench, Signal, find_bench, sample_starts, stress
+from spaql.evaluation import Bench, find_bench, sample_starts, stress
 from spaql.evaluation.bench import returns_at_least
 from spaql.evaluation.stress import known_bench
 from spaql.problems import make_problem
@@ -89,13 +89,8 @@ def test_what_a_stress_test_tells(balancing: spaql.Agent) -> None:
     assert [episode.total for episode in worst] == sorted(result.returns)[:7]
     row = np.flatnonzero((result.starts == worst[0].start).all(axis=1))[0]
     assert result.returns[row] == worst[0].total
-    switched = result.measures["switches"]
-    assert ((switched >= 0) & (switched < 50)).all()  # 50 steps a second
-    kept = result.success
-    assert result.summary["overshoot"][1] == result.measures["overshoot"][kept].max() <= math.radians(12)
-    assert set(result.measures["effort"][kept].round(9)) == {100.0 * 200 * 0.02}
     assert repr(result).startswith(
-        f"StressTest({sum(kept)} of 400 starts succeed: {100 * result.share:.1f} %"
+        f"StressTest({sum(result.success)} of 400 starts succeed: {100 * result.share:.1f} %"
     )
     assert len(repr(episodes[0])) < 100
 
@@ -113,9 +108,6 @@ def test_a_pendulum_that_hangs_or_turns_is_no_success() -> None:
     starts = [[0.05, 0.0], [math.pi, 0.0], [0.05 + math.tau, 0.0]]
     result = stress(Torque(), "pendulum", starts=starts)
     assert result.success.tolist() == [True, False, True]
-    assert result.measures["settling_time"][0] == result.measures["settling_time"][2] == 0.0
-    assert result.measures["settling_time"][1] == math.inf
-    assert result.measures["steady_state_error"][0] < 0.01
 
 
 def test_starts_fill_the_region() -> None:
@@ -125,7 +117,6 @@ def test_starts_fill_the_region() -> None:
     boxes = {(int((x - 2.0) * 2), int((y + 1.0) * 8)) for x, y in points}
     assert len(boxes) == 64
     assert sample_starts(bench, 2000).shape == (2000, 2)
-    assert sample_starts(bench, 30, "grid").shape == (25, 2)
 
 
 class Opaque(gymnasium.Env):
@@ -157,12 +148,9 @@ def test_an_environment_of_ones_own() -> None:
         env.unwrapped._x = float(state[0])
         return state.astype(np.float32)
 
-    signal = Signal(name="x", read=lambda seen: seen[:, 0], band=0.1, tail=5)
-    bench = Bench(region=region, set_state=set_state, signal=signal, success=returns_at_least(-0.5))
+    bench = Bench(region=region, set_state=set_state, success=returns_at_least(-0.5))
     result = stress(policy, problem, bench=bench, starts=[[0.9], [0.3], [-0.7]])
     assert result.success.tolist() == [False, True, False]
-    assert result.measures["settling_time"].tolist() == [4.0, 2.0, 3.0]
-    assert result.units["settling_time"] == "steps"
 
 
 @pytest.mark.parametrize(

@@ -173,14 +173,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("target", EXPORTERS)
 def test_the_command(target: str, run: Path, tmp_path: Path) -> None:
     words = ["export", str(run), "--to", target, "--out", str(tmp_path), "--points", "2000"]
-    result = CliRunner().invoke(main, [*words, "--report", str(tmp_path / "proof.json")])
+    result = CliRunner().invoke(main, [*words, "--json"])
     if "not installed" in result.output:
         pytest.skip(result.output)
     assert result.exit_code == 0, result.output
-    assert "no difference from the policy" in result.output
-    proof = json.loads((tmp_path / "proof.json").read_bytes())
+    proof = json.loads(result.stdout)
     assert proof["points"]["random points"] == 2000
-    assert sorted(proof["files"]) == sorted(p.name for p in tmp_path.iterdir() if p.name != "proof.json")
+    assert sorted(proof["files"]) == sorted(path.name for path in tmp_path.iterdir())
     file = tmp_path / f"controller{EXPORTERS[target][1]}"
     if target not in ("fmu", "wasm"):  # which hold nothing but programs
         checked = CliRunner().invoke(main, ["export", str(run), "--check", str(file)])

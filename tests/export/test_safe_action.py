@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from gymnasium.envs.classic_control import PendulumEnv
 from gymnasium.spaces import Box, Discrete
 
 import spaql
@@ -18,7 +17,6 @@ from export_forms import FORMS
 from spaql import Controller, SettingError
 from spaql.cli import main
 from spaql.controllers import Laws
-from spaql.evaluation import safe_action_use
 from spaql.export import EXPORTERS, ExportedPolicy
 from spaql.export.machine import limits, machine_of
 from spaql.export.test_states import comparison_points
@@ -138,42 +136,6 @@ def test_what_is_played_is_what_was_exported(tmp_path: Path) -> None:
     assert exported.is_safe_action(np.array([[0.0, 0.0, 9.7], [1.1, 0.0, 0.0]])).tolist() == [True, False]
 
 
-def test_noise_at_the_bounds_costs_nothing_but_without_tolerance_it_does() -> None:
-    controller = spaql.Design.load(GOLDEN)
-    tree = spaql.controller_of(controller)
-    rows = {}
-    for tolerance in (0.0, 0.1):
-        exported = ExportedPolicy(tree, safe_action=[0.0], tolerance=tolerance)
-        rows[tolerance] = safe_action_use(
-            exported,
-            controller.policy,
-            controller.problem,
-            exported.is_safe_action,
-            noise=[0.0, 0.03],
-            episodes=20,
-        )
-    assert [row.steps for row in rows[0.1]] == [0.0, 0.0]
-    assert [row.mean for row in rows[0.1]] == [row.without for row in rows[0.1]]
-    assert rows[0.0][0].steps == 0.0
-    assert rows[0.0][1].steps > 0.05
-    assert rows[0.0][1].episodes == 1.0
-
-
-def test_episodes_that_have_ended_are_not_counted() -> None:
-    """CartPole ends its episodes at other times; what is seen after an end belongs to no episode."""
-    problem = spaql.make_problem("cartpole200")
-    policy = spaql.controller_of(spaql.SPAQL(problem, seed=0))
-    seen = []
-
-    def always(observations):
-        seen.append(len(observations))
-        return np.ones(len(observations), bool)
-
-    (row,) = safe_action_use(policy, policy, problem, always, noise=[0.0], episodes=130)
-    assert (row.steps, row.episodes) == (1.0, 1.0)
-    assert seen == spaql.evaluate(policy, problem, episodes=130, deterministic=True).lengths.tolist()
-
-
 def command(*words: str) -> dict:
     result = CliRunner().invoke(
         main, ["export", str(GOLDEN), "--to", "python", *words, "--points", "100", "--json"]
@@ -182,47 +144,9 @@ def command(*words: str) -> dict:
     return json.loads(result.output)
 
 
-def test_the_command_counts_the_safe_action(tmp_path: Path) -> None:
-    out = ("--out", str(tmp_path), "--safe-action", "0", "--episodes", "20")
-    told = command(*out, "--report", str(tmp_path / "proof.json"))
-    assert [row["noise"] for row in told["noisy_episodes"]] == [0.0, 0.01, 0.03]
-    assert [row["steps"] for row in told["noisy_episodes"]] == [0.0, 0.0, 0.0]
-    assert (told["tolerance"], told["limits"][2]) == (0.1, [-9.6, 9.6])
-    assert json.loads((tmp_path / "proof.json").read_text())["noisy_episodes"] == told["noisy_episodes"]
-    exact = command(*out, "--tolerance", "0")["noisy_episodes"]
-    assert exact[0]["steps"] == 0.0
-    assert exact[1]["steps"] > 0.05
-    assert exact[2]["mean"] < exact[2]["without"]
-    assert "noisy_episodes" not in command("--out", str(tmp_path))
-    shown = (
-        CliRunner().invoke(main, ["export", str(GOLDEN), "--to", "python", *out, "--points", "100"]).output
-    )
-    assert "action in 0 % of the steps and 0 % of 20 episodes with 1 % noise: return -" in shown
-
-
-def test_what_cannot_be_played_is_exported_and_said(tmp_path: Path) -> None:
-    told = command("--out", str(tmp_path), "--safe-action", "0", "--episodes", "0")
-    assert (told["noisy_episodes"], told["not_played"]) == (None, "No episodes were asked for.")
-    design = spaql.Design.load(GOLDEN)
-    spaql.Design(design.controller, spaql.make_problem(PendulumEnv(), horizon=200)).save(
-        tmp_path / "object.spaql"
-    )
-    words = [
-        "export",
-        str(tmp_path / "object.spaql"),
-        "--to",
-        "python",
-        "--safe-action",
-        "0",
-        "--points",
-        "100",
-    ]
-    result = CliRunner().invoke(main, [*words, "--out", str(tmp_path / "out")])
-    assert result.exit_code == 0, result.output
-    assert (
-        "not played with noise: This policy was trained on an environment given as an object" in result.output
-    )
-    assert (tmp_path / "out" / "controller.py").exists()
+def test_the_command_writes_the_safe_action_with_its_limits(tmp_path: Path) -> None:
+    proof = command("--out", str(tmp_path), "--safe-action", "0")
+    assert (proof["tolerance"], proof["limits"][2]) == (0.1, [-9.6, 9.6])
 
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:

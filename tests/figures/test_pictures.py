@@ -1,8 +1,5 @@
 """Pictures of policies: their records say what the policy does, and all of it can be seen."""
 
-import dataclasses
-import io
-import json
 import math
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -16,16 +13,12 @@ from spaql import SettingError
 from spaql.controllers import Controller, Laws
 from spaql.evaluation import size_curve
 from spaql.figures import (
-    Growth,
     MapRecord,
-    SizesRecord,
     TreeRecord,
     angle_axis,
     compute_balls,
-    compute_growth,
     compute_map,
     compute_phase,
-    compute_sizes,
     compute_tree,
     draw,
     plain_axis,
@@ -35,9 +28,6 @@ from spaql.figures import (
 from spaql.figures.axis import find_axis
 from spaql.figures.colours import choice_colours
 from spaql.figures.drawing import read, write
-from spaql.figures.map_drawing import count_ticks
-from spaql.figures.maps import AxisRange
-from spaql.figures.record import from_data, to_json
 from spaql.figures.style import number_ticks
 
 pytest.importorskip("matplotlib")
@@ -45,25 +35,15 @@ pytest.importorskip("matplotlib")
 N = 12
 
 
-@dataclasses.dataclass(frozen=True)
-class Learned:
-    agent: spaql.Agent
-    growth: Growth
-
-
-def learned(agent: spaql.Agent) -> Learned:
-    growth = Growth()
-    return Learned(agent.learn(iterations=100, callback=growth, progress_bar=False), growth)
+@pytest.fixture(scope="module")
+def cart() -> spaql.Agent:
+    agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+    return agent.learn(iterations=100, progress_bar=False)
 
 
 @pytest.fixture(scope="module")
-def cart() -> Learned:
-    return learned(spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1))
-
-
-@pytest.fixture(scope="module")
-def pendulum() -> Learned:
-    return learned(spaql.SPAQL("pendulum5", rollouts=5, seed=1))
+def pendulum() -> spaql.Agent:
+    return spaql.SPAQL("pendulum5", rollouts=5, seed=1).learn(iterations=100, progress_bar=False)
 
 
 def places(record: MapRecord) -> list[tuple[int, int, float, float]]:
@@ -81,38 +61,38 @@ def places(record: MapRecord) -> list[tuple[int, int, float, float]]:
     ]
 
 
-def test_a_map_shows_what_the_policy_predicts(cart: Learned) -> None:
-    record = compute_map(cart.agent, 2, "cart speed", at={"cart position": 0.3, 3: -0.2}, resolution=N)
+def test_a_map_shows_what_the_policy_predicts(cart: spaql.Agent) -> None:
+    record = compute_map(cart, 2, "cart speed", at={"cart position": 0.3, 3: -0.2}, resolution=N)
     assert (record.x.label, record.y.label) == ("pole angle [rad]", "cart speed [m/s]")
     for row, column, x, y in places(record):
-        action, _ = cart.agent.predict([0.3, y, x, -0.2], deterministic=True)
+        action, _ = cart.predict([0.3, y, x, -0.2], deterministic=True)
         assert record.values[row][column] == action
     assert record.choices == ("push left", "push right")
     assert not record.share
     assert record.note == "With cart position 0.3 m; pole speed −0.2 rad/s."
 
 
-def test_the_map_of_a_tree_is_that_of_its_policy(pendulum: Learned) -> None:
-    record = compute_map(pendulum.agent, "angle", "speed", y_limits=(-8, 8), resolution=N)
-    tree = compute_map(spaql.controller_of(pendulum.agent), "angle", "speed", y_limits=(-8, 8), resolution=N)
+def test_the_map_of_a_tree_is_that_of_its_policy(pendulum: spaql.Agent) -> None:
+    record = compute_map(pendulum, "angle", "speed", y_limits=(-8, 8), resolution=N)
+    tree = compute_map(spaql.controller_of(pendulum), "angle", "speed", y_limits=(-8, 8), resolution=N)
     assert tree.values == record.values
     for row, column, x, y in places(record):
-        action, _ = pendulum.agent.predict([math.cos(x), math.sin(x), y], deterministic=True)
+        action, _ = pendulum.predict([math.cos(x), math.sin(x), y], deterministic=True)
         assert record.values[row][column] == action[0]
     assert (record.x.low, record.x.high, record.x.turns) == (-math.pi, math.pi, True)
     assert (record.label, record.low, record.high) == ("torque [Nm]", -2.0, 2.0)
 
 
-def test_what_is_not_fixed_is_averaged_over_visited_states(cart: Learned) -> None:
-    record = compute_map(cart.agent, 0, 2, episodes=3, seed=5, resolution=6)
-    env = cart.agent.problem.make()
+def test_what_is_not_fixed_is_averaged_over_visited_states(cart: spaql.Agent) -> None:
+    record = compute_map(cart, 0, 2, episodes=3, seed=5, resolution=6)
+    env = cart.problem.make()
     seen = []
     for seed in (5, 6, 7):
         observation, _ = env.reset(seed=seed)
         ended = False
         seen.append(observation)
         while not ended:
-            action, _ = cart.agent.predict(observation, deterministic=True)
+            action, _ = cart.predict(observation, deterministic=True)
             observation, _, terminated, truncated, _ = env.step(action)
             seen.append(observation)
             ended = terminated or truncated
@@ -124,32 +104,27 @@ def test_what_is_not_fixed_is_averaged_over_visited_states(cart: Learned) -> Non
         rows = states.copy()
         rows[:, 0] = x
         rows[:, 2] = y
-        actions, _ = cart.agent.predict(rows, deterministic=True)
+        actions, _ = cart.predict(rows, deterministic=True)
         counts = np.bincount(actions, minlength=2)
         assert record.share[row][column] == counts.max() / len(states)
         assert record.values[row][column] == counts.argmax()
 
 
-@pytest.mark.parametrize("shows", ["value", "visits"])
-def test_value_and_visits_are_those_of_the_greedy_ball(pendulum: Learned, shows: str) -> None:
-    record = compute_map(pendulum.agent, "angle", "speed", shows=shows, resolution=N)
-    policy = pendulum.agent.policy
+def test_the_value_is_the_highest_q(pendulum: spaql.Agent) -> None:
+    record = compute_map(pendulum, "angle", "speed", shows="value", resolution=N)
+    policy = pendulum.policy
     assert isinstance(policy, spaql.PartitionPolicy)
     balls = policy.partition.balls
     for row, column, x, y in places(record):
         state = policy.states.standardise([math.cos(x), math.sin(x), y])
         found = policy.partition.relevant(state).ball
-        best = balls.q[found].max()
-        if shows == "value":
-            assert record.values[row][column] == best
-        else:
-            assert record.values[row][column] in balls.visits[found[balls.q[found] == best]]
+        assert record.values[row][column] == balls.q[found].max()
 
 
-def test_balls_tile_the_plane_for_each_action(cart: Learned) -> None:
+def test_balls_tile_the_plane_for_each_action(cart: spaql.Agent) -> None:
     at = {1: 0.1, 3: -0.1}
-    record = compute_balls(cart.agent, 0, 2, at=at, x_limits=(-4.8, 4.8), y_limits=(-0.4, 0.4), resolution=N)
-    policy = cart.agent.policy
+    record = compute_balls(cart, 0, 2, at=at, x_limits=(-4.8, 4.8), y_limits=(-0.4, 0.4), resolution=N)
+    policy = cart.policy
     assert isinstance(policy, spaql.PartitionPolicy)
     seen = set()
     for _, _, x, y in places(record):
@@ -165,17 +140,17 @@ def test_balls_tile_the_plane_for_each_action(cart: Learned) -> None:
     assert all(b.x >= -4.8 and b.x + b.width <= 4.8 + 1e-9 for b in record.balls)
 
 
-def test_trails_are_episodes(pendulum: Learned) -> None:
-    record = compute_phase(pendulum.agent, "angle", "speed", episodes=2, seed=3, resolution=N)
+def test_trails_are_episodes(pendulum: spaql.Agent) -> None:
+    record = compute_phase(pendulum, "angle", "speed", episodes=2, seed=3, resolution=N)
     assert len(record.trails) == 2
     for seed, trail in zip((3, 4), record.trails, strict=True):
-        env = pendulum.agent.problem.make()
+        env = pendulum.problem.make()
         observation, _ = env.reset(seed=seed)
         total = 0.0
         seen = [observation]
         ended = False
         while not ended:
-            action, _ = pendulum.agent.predict(observation, deterministic=True)
+            action, _ = pendulum.predict(observation, deterministic=True)
             observation, reward, terminated, truncated, _ = env.step(action)
             total += float(reward)
             seen.append(observation)
@@ -189,14 +164,14 @@ def test_trails_are_episodes(pendulum: Learned) -> None:
         assert all(abs(np.diff(piece.x)).max(initial=0) < math.pi for piece in trail.pieces)
 
 
-def test_axes_of_ones_own(cart: Learned) -> None:
+def test_axes_of_ones_own(cart: spaql.Agent) -> None:
     """The angle in degrees, though it is observed in radians."""
     degrees = spaql.figures.Axis(
         "pole angle [°]", -10, 10, lambda at: {2: np.radians(at)}, lambda seen: np.degrees(seen[:, 2])
     )
-    record = compute_phase(cart.agent, degrees, plain_axis(3, "ω", -2, 2), at={0: 0, 1: 0}, resolution=N)
+    record = compute_phase(cart, degrees, plain_axis(3, "ω", -2, 2), at={0: 0, 1: 0}, resolution=N)
     for row, column, x, y in places(record):
-        action, _ = cart.agent.predict([0, 0, math.radians(x), y], deterministic=True)
+        action, _ = cart.predict([0, 0, math.radians(x), y], deterministic=True)
         assert record.values[row][column] == action
     assert angle_axis(1, 0).put(np.zeros(1)) == {1: 1.0, 0: 0.0}
 
@@ -222,28 +197,15 @@ def test_ticks_are_told_apart(ticks: list[float], shown: list[str]) -> None:
     assert number_ticks().format_ticks(ticks) == shown
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [(0, 12, [1, 2, 5, 10]), (8, 1100, [10, 20, 50, 100, 200, 500, 1000]), (3, 1e5, [10, 1e2, 1e3, 1e4, 1e5]),
-     (6, 9, [6, 9])],
-)  # fmt: skip
-def test_counts_are_marked_where_there_is_room(low: float, high: float, ticks: list[float]) -> None:
-    nowhere = AxisRange("", 0.0, 1.0, turns=False)
-    record = MapRecord("", "", "visits", nowhere, nowhere, (), (), (), "", low, high)
-    assert count_ticks(record) == ticks
-
-
-def test_a_map_of_values_says_where_they_are_none(pendulum: Learned) -> None:
+def test_a_map_of_values_says_where_they_are_none(pendulum: spaql.Agent) -> None:
     cart = spaql.SPAQL("cartpole200", rollouts=5, seed=1).learn(iterations=20, progress_bar=False)
     record = compute_map(cart, "pole angle", "pole speed", shows="value", resolution=N)
     assert record.title == "CartPole, 200 steps: reward of one step and bonus, not values"
     assert "V = min(H, max Q) is 200 in every state" in record.note
     assert record.low >= 200
-    elsewhere = compute_map(pendulum.agent, "angle", "speed", shows="value", resolution=N)
+    elsewhere = compute_map(pendulum, "angle", "speed", shows="value", resolution=N)
     assert elsewhere.title == "Pendulum, 5 torques: the highest Q"
     assert not elsewhere.note
-    visits = compute_map(cart, "pole angle", "pole speed", shows="visits", resolution=N)
-    assert "every state" not in visits.note
 
 
 def test_time_variant_policies_are_shown_at_a_step() -> None:
@@ -255,69 +217,6 @@ def test_time_variant_policies_are_shown_at_a_step() -> None:
     rows = np.array([[x, 0.0, y, 0.0] for _, _, x, y in places(record)])
     wanted = agent.policy.act(rows, np.full(len(rows), 3), None)
     assert np.ravel(record.values).tolist() == wanted.tolist()
-
-
-def test_growth_keeps_the_policies_on_the_way(cart: Learned, tmp_path: Path) -> None:
-    from PIL import Image
-
-    snapshots = cart.growth.snapshots
-    arms = [snapshot.policy.partition.arms for snapshot in snapshots]
-    kept = cart.agent.history["arms"]
-    assert arms == [int(kept[s.iteration]) for s in snapshots]
-    assert arms[-1] == kept[-1]
-    at = {1: 0.0, 3: 0.0}
-    record = compute_growth(cart.growth, cart.agent, 0, 2, at=at, frames=4, resolution=N)
-    assert [len(record.frames), record.frames[0].arms, record.frames[-1].arms] == [4, 1, arms[-1]]
-    frame = record.frames[1]
-    (policy,) = [s.policy for s in snapshots if s.iteration == frame.iteration]
-    for row, column, x, y in places(frame.map):
-        assert frame.map.values[row][column] == policy.predict([x, 0, y, 0], deterministic=True)[0]
-    save_as(record, tmp_path / "growth.gif")
-    with Image.open(io.BytesIO((tmp_path / "growth.gif").read_bytes())) as image:
-        assert image.n_frames == 4
-    assert (tmp_path / "growth.gif").stat().st_size < 200_000
-    draw(record)
-
-
-def test_sizes_are_those_of_the_curve(cart: Learned) -> None:
-    curve = size_curve(cart.agent, episodes=20, rounds=1)
-    record = compute_sizes(curve, wanted=195.0)
-    assert record.leaves == tuple(one.tree.n_leaves for one in curve)
-    for mean, half, one in zip(record.mean, record.ci95, curve, strict=True):
-        returns = one.evaluation.returns
-        assert mean == pytest.approx(returns.mean())
-        assert half == pytest.approx(2.0930240544 * returns.std(ddof=1) / math.sqrt(20))  # Student's, of 20
-    text = svg(record)
-    assert "wanted 195" in text
-    assert "exact" in text
-    with pytest.raises(SettingError, match="size_curve"):
-        compute_sizes([])
-
-
-def test_a_tree_that_was_tried_once_has_no_bar(cart: Learned, tmp_path: Path) -> None:
-    record = compute_sizes(size_curve(cart.agent, episodes=1, rounds=1))
-    assert all(math.isnan(half) for half in record.ci95)
-    assert "exact" in svg(record)
-    data = json.loads(to_json("sizes", record))
-    assert set(data["ci95"]) == {None}
-    again = from_data(SizesRecord, data)
-    assert all(math.isnan(half) for half in again.ci95)
-
-
-def test_sizes_side_by_side_are_labelled_apart() -> None:
-    leaves = (2, 4, 7, 8, 9, 10, 91)
-    mean = (181.0, 183.2, 185.9, 189.4, 199.1, 199.8, 195.0)
-    half = (1.9, 1.9, 3.3, 3.0, 0.8, 0.3, 2.1)
-    same = (0.82, 0.9, 0.95, 0.97, 0.97, 0.98, 1.0)
-    figure = draw(SizesRecord("", "", leaves, mean, half, same, None))
-    figure.draw_without_rendering()
-    (ax,) = figure.axes
-    texts = [text.get_window_extent() for text in ax.texts]
-    assert len(texts) == len(leaves)
-    assert not any(a.overlaps(b) for i, a in enumerate(texts) for b in texts[:i])
-    for part in np.linspace(-1, 1, 9):  # of the way along the bars
-        points = ax.transData.transform(np.column_stack([leaves, np.add(mean, part * np.array(half))]))
-        assert not any(box.contains(*point) for box in texts for point in points)
 
 
 def chain(leaves: int) -> Controller:
@@ -353,8 +252,8 @@ def check_layout(record: TreeRecord) -> None:
         assert sum(box.overlaps(text) for text in texts) == 1
 
 
-def test_a_drawn_tree_reads_as_it_decides(cart: Learned) -> None:
-    tree = spaql.controller_of(cart.agent)
+def test_a_drawn_tree_reads_as_it_decides(cart: spaql.Agent) -> None:
+    tree = spaql.controller_of(cart)
     assert 16 < tree.n_leaves <= 64
     record = compute_tree(tree, digits=17)
     nodes = record.nodes
@@ -383,8 +282,8 @@ def test_trees_of_any_shape_are_laid_out(leaves: int) -> None:
     check_layout(record)
 
 
-def test_constants_and_large_trees(pendulum: Learned) -> None:
-    curve = size_curve(pendulum.agent, episodes=5, rounds=1)
+def test_constants_and_large_trees(pendulum: spaql.Agent) -> None:
+    curve = size_curve(pendulum, episodes=5, rounds=1)
     check_layout(compute_tree([one.tree for one in curve if one.tree.n_leaves <= 64][-1]))
     with pytest.raises(SettingError, match="65 leaves, and a drawing takes 64"):
         compute_tree(chain(65))
@@ -424,13 +323,12 @@ def test_sums_and_switching_laws_are_drawn() -> None:
     check_layout(record)
 
 
-def test_records_are_data_and_pictures_are_text(cart: Learned, tmp_path: Path) -> None:
+def test_records_are_data_and_pictures_are_text(cart: spaql.Agent, tmp_path: Path) -> None:
     for record in (
         compute_tree(chain(6)),
-        compute_map(cart.agent, "pole angle", "pole speed", resolution=N),
-        compute_balls(cart.agent, 0, 2, resolution=N),
-        compute_phase(cart.agent, 2, 3, resolution=N),
-        compute_growth(cart.growth, cart.agent, 0, 2, frames=3, resolution=N),
+        compute_map(cart, "pole angle", "pole speed", resolution=N),
+        compute_balls(cart, 0, 2, resolution=N),
+        compute_phase(cart, 2, 3, resolution=N),
     ):
         write(record, tmp_path / "record.json")
         again = read(tmp_path / "record.json")
@@ -443,11 +341,11 @@ def test_records_are_data_and_pictures_are_text(cart: Learned, tmp_path: Path) -
         assert (tmp_path / f"tree.{suffix}").read_bytes().startswith(start)
 
 
-def test_legends_and_labels_hide_nothing(cart: Learned, pendulum: Learned) -> None:
+def test_legends_and_labels_hide_nothing(cart: spaql.Agent, pendulum: spaql.Agent) -> None:
     for record in (
-        compute_map(cart.agent, "pole angle", "pole speed", resolution=N),
-        compute_phase(pendulum.agent, "angle", "speed", episodes=1, resolution=N),
-        compute_map(cart.agent, "pole angle", "pole speed", shows="visits", resolution=N),
+        compute_map(cart, "pole angle", "pole speed", resolution=N),
+        compute_phase(pendulum, "angle", "speed", episodes=1, resolution=N),
+        compute_map(cart, "pole angle", "pole speed", shows="value", resolution=N),
     ):
         figure = draw(record)
         figure.draw_without_rendering()
@@ -458,33 +356,31 @@ def test_legends_and_labels_hide_nothing(cart: Learned, pendulum: Learned) -> No
         assert bars or [text.get_text() for text in figure.legends[0].get_texts()] == list(record.choices)
 
 
-def test_what_cannot_be_shown_is_said(cart: Learned, pendulum: Learned, tmp_path: Path) -> None:
-    tree = spaql.controller_of(cart.agent)
+def test_what_cannot_be_shown_is_said(cart: spaql.Agent, pendulum: spaql.Agent, tmp_path: Path) -> None:
+    tree = spaql.controller_of(cart)
     with pytest.raises(SettingError, match=r"no observation 'pole'.*3 pole speed"):
-        compute_map(cart.agent, "pole", 1)
+        compute_map(cart, "pole", 1)
     with pytest.raises(SettingError, match=r"no observation 'angel': did you mean angle\?"):
-        compute_map(pendulum.agent, "angel", "speed")
+        compute_map(pendulum, "angel", "speed")
     with pytest.raises(SettingError, match=r"pole speed \[rad/s\] is on an axis and cannot be fixed"):
-        compute_map(cart.agent, 2, 3, at={"pole speed": 0.0})
+        compute_map(cart, 2, 3, at={"pole speed": 0.0})
     with pytest.raises(SettingError, match="two different"):
-        compute_map(cart.agent, 1, "cart speed")
+        compute_map(cart, 1, "cart speed")
     with pytest.raises(SettingError, match="no bounds: give its limits"):
         compute_map(tree, 0, 1)
     with pytest.raises(SettingError, match="neither on an axis nor fixed"):
         compute_map(tree, 0, 2)
     with pytest.raises(SettingError, match="lower one first"):
-        compute_map(cart.agent, 0, 2, x_limits=(1, -1))
+        compute_map(cart, 0, 2, x_limits=(1, -1))
     with pytest.raises(SettingError, match="Only the policy of a partition"):
         compute_map(tree, 0, 2, "cartpole200", shows="value")
     with pytest.raises(SettingError, match="not an angle"):
-        compute_balls(pendulum.agent, "angle", "speed")
-    with pytest.raises(SettingError, match="shows action, value, visits"):
-        compute_map(cart.agent, 0, 2, shows="q")
+        compute_balls(pendulum, "angle", "speed")
+    with pytest.raises(SettingError, match="shows action, value, and not"):
+        compute_map(cart, 0, 2, shows="q")
     with pytest.raises(SettingError, match="An action has 1 numbers"):
-        compute_map(pendulum.agent, "angle", "speed", action=1)
+        compute_map(pendulum, "angle", "speed", action=1)
     with pytest.raises(SettingError, match="give an environment"):
         compute_phase(tree, 0, 2)
-    with pytest.raises(SettingError, match="as its callback"):
-        compute_growth(Growth(), cart.agent, 0, 2)
     with pytest.raises(SettingError, match=r"\.svg, \.pdf or \.png"):
         save_as(compute_tree(tree), tmp_path / "tree.gif")

@@ -86,9 +86,6 @@ def test_the_command_shows_writes_and_judges(tmp_path: Path, monkeypatch) -> Non
     agent = spaql.PlanTree("CartPole-v1", seed=0, effort=0.02, leaves=4)
     agent.learn(total_timesteps=500, progress_bar=False).save("agent.spaql")
     assert command("model", "agent.spaql").startswith("# CartPole-v1: ")
-    at = command("model", "agent.spaql", "--at", "0,0,0,0")
-    assert "<= cart position [m] <" in at
-    assert "# cell " in at
     assert command("model", "agent.spaql", "--out", "plant.spaql") == "plant.spaql\n"
     assert command("model", "plant.spaql") == command("model", "agent.spaql")
     assert json.loads(command("model", "agent.spaql", "--json"))["cells"] == agent.model.n_cells
@@ -116,7 +113,6 @@ def test_the_command_shows_writes_and_judges(tmp_path: Path, monkeypatch) -> Non
     for words, advice in (
         (("model", "plant.spaql", "--errors"), "give the run"),
         (("model", "plant.spaql", "--out", "plant.txt"), "must end in .spaql"),
-        (("model", "plant.spaql", "--at", "1,2"), "4 numbers"),
     ):
         assert advice in command(*words, code=1)
     spaql.SPAQL("cartpole200", seed=0).save("other.spaql")

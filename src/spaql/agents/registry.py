@@ -9,7 +9,6 @@ from spaql.agents.agent import Agent, make_settings
 from spaql.agents.agent_file import agent_types
 from spaql.agents.history import History
 from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner, TreeSearchLearner
-from spaql.algorithms.plantree.coverage import Coverage
 from spaql.algorithms.replay.memory import Memory
 from spaql.controllers import Controller
 from spaql.errors import SettingError, imported, nearest
@@ -98,10 +97,6 @@ class PlanTree(Agent):
         self._learner.best_return = best
         self._policy = None
         return self
-
-    def coverage(self) -> Coverage:
-        """Return the states of the log that this agent was fitted to, and where its controller goes."""
-        return self._learner.coverage()
 
     def logged_episodes(self) -> list[Episode]:
         """Return the episodes in the memory: those played so far, or those of a log."""

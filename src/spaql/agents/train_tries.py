@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import functools
-import hashlib
-import json
 import pickle
 import sys
 import tempfile
@@ -16,19 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from spaql.agents.agent_file import MODEL_FILE, load_agent
 from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
-from spaql.agents.selection import select
-from spaql.agents.tries import Tries, Try, alike, pick, shown_try, tries_csv
+from spaql.agents.tries import Tries, Try, pick, shown_try, tries_csv
 from spaql.archive import write_atomically
 from spaql.errors import SettingError, SpaqlError
 from spaql.problems import Problem
 from spaql.problems.sending import receive, send
-from spaql.simulate import try_seeds
+from spaql.simulate import Evaluation, Purpose, fresh_episodes, try_seeds
+from spaql.simulate.batches import TOGETHER
 from spaql.workers import Workers, refuse_in_import, sendable
 
 if TYPE_CHECKING:
@@ -38,15 +34,11 @@ TRIES_FILE = "tries.csv"
 """The table of the tries, in a run folder."""
 TRIES_FOLDER = "tries"
 """The folder of the tries, each in its own run folder."""
-_SELECTION_FILE = "selection.json"
-"""The returns of the selection episodes of a try, in the folder of the try."""
 _ALONE = "train with workers=1, in this process"
 
 
 Finished = Callable[[int, Try], None]
 """Called with the number and the result of each try when it is finished."""
-Prove = Callable[[int, "Agent"], float]
-"""Called with the number of a try and its agent; returns the share of states from which it is proven."""
 
 
 def train_tries(
@@ -58,13 +50,11 @@ def train_tries(
     workers: int,
     callback: Callback | None = None,
     finished: Finished | None = None,
-    prove: Prove | None = None,
 ) -> Tries:
     """Train agents like the given one from several seeds, and turn it into the one that is picked.
 
     The tries are trained in separate folders under `folder`. Those found there are resumed, so that an
-    interrupted call may be repeated, to the same bytes. Of several that the selection episodes cannot tell
-    from the best, `prove` decides.
+    interrupted call may be repeated, to the same bytes.
     """
     check_tries(agent, tries, workers, callback)
     seeds = try_seeds(agent.seed, tries)
@@ -77,11 +67,6 @@ def train_tries(
         if finished is not None:
             finished(index, result)
     done = [result for result in results if result is not None]
-    if prove is not None and len(alike(done)) > 1:
-        for index in alike(done):
-            trained = load_agent(jobs[index].folder)
-            trained._move_to(agent.problem)
-            done[index] = dataclasses.replace(done[index], proven=prove(index, trained))
     picked = pick(done)
     write_atomically(folder.parent / TRIES_FILE, tries_csv(seeds, done, picked).encode())
     agent._become(load_agent(jobs[picked].folder))
@@ -246,28 +231,21 @@ def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
         )
     if iterations or steps or not (folder / MODEL_FILE).exists():
         save_run(agent, folder)
-    returns, steps = _selected(agent, job)
+    selection = select(agent, episodes=budget.selection_episodes, seed=job.selection_seed)
     last = agent.history.last()
     spent = int(last["training_steps"]), int(last["interactions"])
-    return Try(job.seed, returns, steps, *agent.conclude().size, *spent)
+    return Try(job.seed, selection.returns, selection.steps, *agent.conclude().size, *spent)
 
 
-def _selected(agent: Agent, job: _Job) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:
-    """Return the returns of the selection episodes and their steps, from the file if it has them."""
-    file = job.folder / _SELECTION_FILE
-    episodes = job.budget.selection_episodes
-    key = {
-        "agent": hashlib.sha256((job.folder / MODEL_FILE).read_bytes()).hexdigest(),
-        "seed": job.selection_seed,
-        "episodes": episodes,
-    }
-    try:
-        kept = json.loads(file.read_bytes())
-        if {name: kept[name] for name in key} == key:
-            return np.array(kept["returns"], np.float64), int(kept["steps"])
-    except (OSError, ValueError, LookupError, TypeError):
-        pass
-    result = select(agent, episodes=episodes, seed=job.selection_seed)
-    content = {**key, "steps": result.steps, "returns": result.returns.tolist()}
-    write_atomically(file, (json.dumps(content) + "\n").encode())
-    return result.returns, result.steps
+def select(agent: Agent, *, episodes: int, seed: int) -> Evaluation:
+    """Run the episodes by which an agent is selected; none of them is one of `spaql.evaluate`.
+
+    Agents of the same problem start each episode in the same state, so that their returns can be compared in
+    pairs. Compiled code draws the starts and the actions of a partition from one stream, so each episode has
+    its own stream there.
+    """
+    policy = agent.conclude()
+    problem = agent.problem
+    drawn_alike = problem.dynamics is not None and policy.draws
+    together = 1 if drawn_alike else TOGETHER
+    return fresh_episodes(policy, problem, episodes, seed, Purpose.TRY_SELECTION, together=together)

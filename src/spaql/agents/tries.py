@@ -36,8 +36,6 @@ class Try:
     """That were learned from."""
     interactions: int
     """All steps of the training, those of its evaluations included."""
-    proven: float | None = None
-    """The share of states from which `spaql.verify` proved it, if it was asked."""
 
     @property
     def mean(self) -> float:
@@ -134,8 +132,7 @@ def pick(tries: Sequence[Try]) -> int:
     conditions: the mean difference between the two, episode by episode, is at most 1.96 of its standard
     errors; and its mean is at most one standard error of the best one's mean below that. The first alone
     would accept a policy that fails occasionally, because its failures widen the standard error. Of these,
-    the one that is proven from most states is picked, if that was asked; then the smallest; then the one of
-    the higher mean; then the earlier try.
+    the smallest is picked; then the one of the higher mean; then the earlier try.
 
     Examples
     --------
@@ -144,14 +141,9 @@ def pick(tries: Sequence[Try]) -> int:
     1
     """
 
-    def order(index: int) -> tuple[float, float, float, int]:
+    def order(index: int) -> tuple[float, float, int]:
         result = tries[index]
-        return (
-            -(result.proven or 0.0),
-            math.inf if result.size is None else result.size,
-            -result.mean,
-            index,
-        )
+        return (math.inf if result.size is None else result.size, -result.mean, index)
 
     return min(alike(tries), key=order)
 
@@ -189,7 +181,6 @@ def tries_csv(seeds: Sequence[int], tries: Sequence[Try | None], picked: int | N
         "size",
         "training_steps",
         "interactions",
-        "proven",
     )
     rows = []
     for index, (seed, result) in enumerate(zip(seeds, tries, strict=True)):
@@ -198,7 +189,7 @@ def tries_csv(seeds: Sequence[int], tries: Sequence[Try | None], picked: int | N
         values: tuple[float | int | None, ...] = (None,) * len(names)
         if result is not None:
             steps = (result.selection_steps, result.size, result.training_steps, result.interactions)
-            values = (result.mean, result.ci95, len(result.returns), *steps, result.proven)
+            values = (result.mean, result.ci95, len(result.returns), *steps)
         shown = ("" if value is None or math.isnan(value) else repr(value) for value in values)
         rows.append({**cells, **dict(zip(names, shown, strict=True))})
     return comma_separated(rows)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from spaql.agents import Agent
 from spaql.problems import EnvironmentLike, Problem, make_problem
 
-ITERATIONS = 4
+_ITERATIONS = 4
 _ROLLOUTS = 3
 _EFFORT = 0.02
 
@@ -52,17 +52,12 @@ class AgentCase:
         settings = dataclasses.fields(self.kind.learner_type.settings_type)
         return next(item.name for item in settings if type(item.default) in (int, float))
 
-    @property
-    def first_row(self) -> int:
-        """The iteration of the history's first row."""
-        return 0 if self.kind.learner_type.evaluated else 1
-
     def make(self, problem: Problem | None = None, **changes: Any) -> Agent:
         """Return a new agent."""
         settings = {"seed": self.seed, **self.settings, **changes}
         return self.kind(problem or self.problem, **settings)
 
-    def train(self, iterations: int = ITERATIONS, **changes: Any) -> Agent:
+    def train(self, iterations: int = _ITERATIONS, **changes: Any) -> Agent:
         """Return a new, trained agent."""
         return self.make(**changes).learn(iterations=iterations, progress_bar=False)
 

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from spaql.cli.group import LazyGroup
+from spaql.cli.group import STUDIES, LazyGroup
 
 _SECTIONS = {
     "Make a controller": {
@@ -31,10 +31,10 @@ _SECTIONS = {
     "Use it": {
         "export": "Write a learned policy as C, ONNX and more, checked to be equal.",
     },
+    STUDIES: {},
     "Help": {
         "check": "Check whether an environment or an algorithm keeps its promises.",
         "warm-up": "Compile now what would be compiled in the first training.",
-        "completion": "Print the lines by which a shell completes commands.",
     },
 }
 

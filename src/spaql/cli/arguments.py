@@ -66,10 +66,10 @@ def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("run", type=PATH, callback=lambda _, __, run: existing_run(run))(command)
 
 
-def refuse_occupied(folder: Path, option: str = "--out") -> None:
+def refuse_occupied(folder: Path) -> None:
     """Refuse a folder to write in that is a file, or has files already."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SettingError(f"{folder} is there already: name another folder with {option}, or remove it.")
+        raise SettingError(f"{folder} is there already: name another folder with --out, or remove it.")
 
 
 quiet_option = click.option("--quiet", is_flag=True, help="show no progress")
@@ -149,14 +149,6 @@ def complete_environment(ctx: click.Context, param: click.Parameter, incomplete:
         for name in environment_names()
         if name.lower().startswith(incomplete.lower())
     ]
-
-
-def complete_environment_or_run(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Return matching environments; if there is none, let the shell list files."""
-    environments = complete_environment(ctx, param, incomplete) if incomplete else []
-    return environments or [CompletionItem(incomplete, type="file")]
 
 
 def parse_methods(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from spaql.cli.arguments import algorithm_option, complete_environment_or_run, read_to_play
+from spaql.cli.arguments import algorithm_option, read_to_play
 from spaql.cli.group import FAILED
 from spaql.cli.option_groups import problem_options
-from spaql.cli.report import Report, reports, styled
+from spaql.cli.report import Report, reports
 from spaql.errors import SettingError
-
-if TYPE_CHECKING:
-    from spaql.checks import CheckReport
-
-_STYLES: dict[str, dict[str, Any]] = {
-    "passed": {"fg": "green"},
-    "failed": {"fg": "red", "bold": True},
-    "skipped": {"dim": True},
-}
 
 
 @click.command()
-@click.argument("subject", metavar="ENV_OR_RUN", shell_complete=complete_environment_or_run)
+@click.argument("subject", metavar="ENV_OR_RUN")
 @problem_options("horizon", "options")
 @algorithm_option
 @reports("the findings")
@@ -54,14 +45,4 @@ def check(subject: str, described: dict[str, Any]) -> Report:
         report = check_agent(agent)
     else:
         report = check_problem(subject, **described)
-    return Report(report.data(), _coloured(report), code=0 if report else FAILED)
-
-
-def _coloured(report: CheckReport) -> str:
-    lines = []
-    for line in str(report).splitlines():
-        outcome, space, rest = line.partition(" ")
-        if outcome in _STYLES:
-            outcome = styled(outcome, **_STYLES[outcome])
-        lines.append(outcome + space + rest)
-    return "\n".join(lines)
+    return Report(report.data(), str(report), code=0 if report else FAILED)

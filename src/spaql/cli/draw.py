@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,32 +18,27 @@ from spaql.cli.arguments import (
     read,
     read_to_play,
 )
-from spaql.cli.report import PATH, Report, reports
+from spaql.cli.report import PATH, Report, named, read_number, reports
 from spaql.entry_points import declared_names, find_declared, load_declared
 from spaql.errors import SettingError, require
-from spaql.formatting import counted
 
 if TYPE_CHECKING:
     from spaql.agents import Agent, Design
-    from spaql.controllers import Controller
     from spaql.figures import Record
 
-_OF_A_PARTITION = ("value", "visits", "balls", "growth")
-KINDS = (
-    "tree",
-    "map",
-    "value",
-    "visits",
-    "balls",
-    "phase",
-    "growth",
-    "sizes",
-    "plant",
-    "response",
-    "coverage",
-    "counterexample",
+_PLANE = ("x", "y", "at", "step", "episodes")
+_TAKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "tree": ("step",),
+        "map": _PLANE,
+        "value": _PLANE,
+        "balls": _PLANE,
+        "phase": _PLANE,
+        "response": ("beside",),
+        "counterexample": (),
+    }
 )
-"""Pictures of a policy."""
+"""The pictures of a policy, with the options that each takes; all take --out."""
 _FIGURES = "spaql.figures"
 STUDY_KINDS = tuple(declared_names(_FIGURES))
 """Pictures of the finished runs of a study, which packages declare (see `spaql.figures.drawing.FIGURES`)."""
@@ -71,19 +67,13 @@ def _parse_axis(ctx: click.Context, param: click.Parameter, value: str | None) -
 def _parse_fixed(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> dict[str | int, float]:
-    fixed: dict[str | int, float] = {}
-    for value in values:
-        name, _, at = value.rpartition("=")
-        try:
-            fixed[_observation(name)] = float(at)
-        except ValueError as error:
-            raise click.BadParameter("give a name or number and its value, as in 'cart speed=0'") from error
-    return fixed
+    pairs = (named(value, "'cart speed=0'") for value in values)
+    return {_observation(name): read_number(number) for name, number in pairs}
 
 
 @click.command()
 @click.argument("run", type=PATH)
-@click.argument("kind", type=Choice((*KINDS, *STUDY_KINDS)), metavar="KIND")
+@click.argument("kind", type=Choice((*_TAKES, *STUDY_KINDS)), metavar="KIND")
 @click.option("--x", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from left to right")
 @click.option("--y", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from bottom to top")
 @click.option(
@@ -93,38 +83,18 @@ def _parse_fixed(
     callback=_parse_fixed,
     help="fix another one; may be repeated",
 )
-@click.option("--step", type=int, help="time step of aql or of --episode")
-@click.option("--episode", type=int, help="show the policy at --step of the episode of this seed")
-@click.option("--leaves", type=int, help="draw the best tree with at most n leaves, not the exact one")
+@click.option("--step", type=int, help="time step to show (AQL has one policy per step)")
 @click.option("--episodes", type=int, help="episodes to play  [default: as many as the picture needs]")
-@click.option("--wanted", type=float, help="return to mark among the sizes")
 @click.option(
     "--beside",
     metavar="pid,lqr",
     callback=parse_methods,
     help="compared with in a response  [default: pid]",
 )
-@click.option(
-    "--out",
-    type=PATH,
-    help="file: .svg, .pdf, .png, of growth also .gif  [default: KIND.svg]",
-)
+@click.option("--out", type=PATH, help="file: .svg, .pdf or .png  [default: KIND.svg]")
 @algorithm_option
 @reports("the name of the file")
-def draw(
-    run: Path,
-    kind: str,
-    x: Along | None,
-    y: Along | None,
-    at: dict[str | int, float],
-    step: int | None,
-    episode: int | None,
-    leaves: int | None,
-    episodes: int | None,
-    wanted: float | None,
-    beside: list[str] | None,
-    out: Path | None,
-) -> Report:
+def draw(run: Path, kind: str, out: Path | None, **options: Any) -> Report:
     """Draw the policy in RUN, a run folder or a model file, or the study in it.
 
     \b
@@ -132,14 +102,9 @@ def draw(
       tree    the rules as a tree, 64 leaves at most
       map     the action over the observations --x and --y
       value   the highest Q over them, or what it counts if that is no value
-      visits  how often the ball that the action comes from was visited
       balls   the partition over them, others fixed at their median
       phase   episodes over the map of actions
-      growth  the partition while the agent learns; trains anew, to the same bytes
-      sizes   the return of smaller trees
-      plant   the cells of the learned plant, and where it is wrong (plantree)
       response  a step of each set-point, then a load, compared with a tuned PID
-      coverage  the states of the log it was fitted to, and where it leaves them
       counterexample  an episode that refutes what `spaql verify` asked
 
     \b
@@ -149,71 +114,65 @@ def draw(
 
     Observations are known by name, with or without their unit, or by number; if cos(angle) and sin(angle)
     are observed, then angle is known too. The features of a controller are known by name. What is neither on
-    an axis nor fixed, and what a controller remembers, is averaged over the states that it visits; with
-    --episode and --step it is as in that sample.
+    an axis nor fixed, and what a controller remembers, is averaged over the states that it visits.
 
     \b
     Examples:
-      spaql draw runs/cartpole tree --leaves 10 --out tree.svg
+      spaql draw runs/cartpole tree --out tree.svg
       spaql draw runs/cartpole map --x "pole angle" --y "pole speed:-2:2"
       spaql draw runs/cartpole balls --x 0 --y 2 --at "cart speed=0"
       spaql draw runs/pendulum phase --x angle --y speed --episodes 5
-      spaql draw runs/plantree plant --x angle --y speed
-      spaql draw runs/oven map --x error --y integral --episode 0 --step 40
+      spaql draw runs/oven map --x error --y integral
       spaql draw runs/oven response --beside pid,lqr --out response.png
       spaql draw runs/swing-up counterexample --out fails.png
-      spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
       spaql draw studies/first curves
     """
     require("A picture", "plot")
-    asked: dict[str, Any] = {"x": x, "y": y, "at": at or None, "step": step, "episode": episode}
-    asked |= {"leaves": leaves, "episodes": episodes, "wanted": wanted, "beside": beside}
-    options = {name: value for name, value in asked.items() if value is not None}
-    if kind in STUDY_KINDS:
-        if options:
-            raise click.UsageError(f"{kind} is drawn of a study, and takes --out alone.")
-        return _drawn(_of_study(run, kind), kind, out)
-    _check_options(kind, options)
-    existing_run(run)
-    agent = read(run) if kind == "tree" and leaves is None else read_to_play(run)
-    _check_kind(agent, kind)
-    return _drawn(_of_run(run, agent, kind, options), kind, out)
+    options = {name: value for name, value in options.items() if value not in (None, {})}
+    takes = (*_TAKES.get(kind, ()), "out")
+    if others := [f"--{name}" for name in options if name not in takes]:
+        known = " and ".join(f"--{name}" for name in takes)
+        raise click.UsageError(f"{kind} takes {known}: leave out {' and '.join(others)}.")
+    record = _of_study(run, kind) if kind in STUDY_KINDS else _of_run(existing_run(run), kind, options)
+    from spaql.figures import save_as
+
+    file = out or Path(f"{kind}.svg")
+    save_as(record, file)
+    return Report({"file": str(file)}, str(file))
 
 
-def _check_options(kind: str, options: dict[str, Any]) -> None:
-    """Refuse options of other kinds of picture."""
-    if "beside" in options and kind != "response":
-        raise click.UsageError(f"Other controllers are drawn in a response, and not in a {kind}.")
-    if "episode" in options and kind not in ("map", "phase"):
-        raise click.UsageError("--episode is for a map and a phase portrait.")
-    if kind == "counterexample" and options:
-        raise click.UsageError(f"A {kind} is drawn as it was found, and takes --out alone.")
-
-
-def _of_run(run: Path, agent: Agent | Design, kind: str, options: dict[str, Any]) -> Record:
+def _of_run(run: Path, kind: str, options: dict[str, Any]) -> Record:
     """Return the record of a picture of a policy, with the options that were given."""
-    from spaql.evaluation import size_curve
+    from spaql.controllers import controller_of
     from spaql.evaluation.beside import steps_of
-    from spaql.figures import compute_counterexample, compute_response, compute_sizes, compute_tree
+    from spaql.figures import (
+        compute_balls,
+        compute_counterexample,
+        compute_map,
+        compute_phase,
+        compute_response,
+        compute_tree,
+    )
     from spaql.figures.names import NAMES
 
-    played = {name: options[name] for name in ("episodes",) if name in options}
+    agent = read(run) if kind == "tree" else read_to_play(run)
+    _check_kind(agent, kind)
     if kind == "counterexample":
         return compute_counterexample(run, agent)
     if kind == "response":
         return compute_response(agent, beside=options.get("beside", ["pid"]), steps=steps_of(agent))
     if kind == "tree":
         name = NAMES.get(agent.problem.name, agent.problem.name)
-        tree = _tree(agent, options.get("step"), options.get("leaves"), played)
-        return compute_tree(tree, title=f"{name}: the rules")
-    if kind == "sizes":
-        return compute_sizes(size_curve(agent, **played), wanted=options.get("wanted"))
+        return compute_tree(controller_of(agent, options.get("step")), title=f"{name}: the rules")
     x, x_limits = _axis(agent, kind, options, "x")
     y, y_limits = _axis(agent, kind, options, "y")
-    plane = {"at": options.get("at", {}), "x_limits": x_limits, "y_limits": y_limits}
-    plane |= {"step": options.get("step"), **played}
-    plane |= {name: options[name] for name in ("episode",) if name in options}
-    return _over_plane(kind, agent, x, y, plane)
+    plane = {name: value for name, value in options.items() if name not in ("x", "y")}
+    plane |= {"x_limits": x_limits, "y_limits": y_limits}
+    if kind == "balls":
+        return compute_balls(agent, x, y, **plane)
+    if kind == "phase":
+        return compute_phase(agent, x, y, **plane)
+    return compute_map(agent, x, y, shows="action" if kind == "map" else kind, **plane)
 
 
 def _axis(agent: Agent | Design, kind: str, options: dict[str, Any], name: str) -> Along:
@@ -229,14 +188,6 @@ def _axis(agent: Agent | Design, kind: str, options: dict[str, Any], name: str) 
     return axis
 
 
-def _drawn(record: Record, kind: str, out: Path | None) -> Report:
-    from spaql.figures import save_as
-
-    file = out or Path(f"{kind}.{'gif' if kind == 'growth' else 'svg'}")
-    save_as(record, file)
-    return Report({"file": str(file)}, str(file))
-
-
 def _of_study(study: Path, kind: str) -> Record:
     """Return the record of a study; a single run is refused."""
     from spaql.agents.agent_file import MODEL_FILE
@@ -244,7 +195,7 @@ def _of_study(study: Path, kind: str) -> Record:
     if study.is_file() or (study / MODEL_FILE).exists():
         raise SettingError(
             f"{study} is a single run, and {kind} is drawn of a study: give a folder that `spaql sweep` has "
-            f"left, or draw one of {', '.join(KINDS)}."
+            f"left, or draw one of {', '.join(_TAKES)}."
         )
     entry = find_declared(_FIGURES, kind)
     assert entry is not None
@@ -253,76 +204,19 @@ def _of_study(study: Path, kind: str) -> Record:
 
 
 def _check_kind(agent: Agent | Design, kind: str) -> None:
-    """Refuse pictures that the run cannot provide, before anything is played or trained."""
-    from spaql.agents import PlanTree
+    """Refuse pictures that the run cannot provide, before anything is played."""
     from spaql.controllers.resolve import policy_of
 
-    has = {*KINDS} - {"plant"} | ({"plant"} if isinstance(agent, PlanTree) else set())
-    why = "learns no model of its plant, as plantree does"
+    lacks: dict[str, str] = {}
     if not agent.problem.setpoints:
-        has -= {"response"}
-        why = "has no set-points to follow" if kind == "response" else why
+        lacks["response"] = "has no set-points to follow"
     if not policy_of(agent).draws:
-        has -= {*_OF_A_PARTITION}
-        why = "has no partition" if kind in _OF_A_PARTITION else why
-    if agent.problem.log is None:
-        has -= {"coverage"}
-        why = "was not fitted to a log" if kind == "coverage" else why
-    else:
-        has &= {"tree", "map", "coverage", "counterexample"}
+        lacks |= dict.fromkeys(("value", "balls"), "has no partition")
+    if agent.problem.log is not None:
         why = "was fitted to a log, and there is no environment to play episodes in"
-    if kind not in has:
-        others = ", ".join(other for other in KINDS if other in has)
-        raise SettingError(f"There is no {kind} to draw: {made_by(agent)} {why}. Draw one of {others}.")
-
-
-def _tree(agent: Agent | Design, step: int | None, leaves: int | None, played: dict[str, Any]) -> Controller:
-    from spaql.controllers import controller_of
-    from spaql.evaluation import size_curve
-
-    if leaves is None:
-        return controller_of(agent, step)
-    small = [sized.tree for sized in size_curve(agent, **played) if sized.tree.n_leaves <= leaves]
-    if not small:
-        raise SettingError(f"No tree of at most {counted(leaves, 'leaf')} was found: allow more.")
-    return small[-1]
-
-
-def _over_plane(
-    kind: str, agent: Agent | Design, x: str | int, y: str | int, plane: dict[str, Any]
-) -> Record:
-    from spaql.agents import Agent, PlanTree
-    from spaql.figures import (
-        Growth,
-        compute_balls,
-        compute_coverage,
-        compute_growth,
-        compute_map,
-        compute_phase,
-        compute_plant,
-    )
-
-    if kind == "coverage":
-        assert isinstance(agent, PlanTree)
-        if plane.pop("at") or plane.pop("step") is not None or "episodes" in plane:
-            raise click.UsageError("Coverage is drawn over all rows of the log: give --x and --y alone.")
-        return compute_coverage(agent, x, y, **plane)
-    if kind == "balls":
-        return compute_balls(agent, x, y, **plane)
-    if kind == "phase":
-        return compute_phase(agent, x, y, **plane)
-    if kind == "plant":
-        assert isinstance(agent, PlanTree)
-        del plane["step"]
-        return compute_plant(agent, x, y, **plane)
-    if kind == "growth":
-        assert isinstance(agent, Agent)
-        growth = Growth()
-        again = _untrained(agent)
-        again.learn(iterations=max(agent.iterations, 1), callback=growth)
-        return compute_growth(growth, again, x, y, **plane)
-    return compute_map(agent, x, y, shows="action" if kind == "map" else kind, **plane)
-
-
-def _untrained(agent: Agent) -> Agent:
-    return type(agent)(agent.problem, seed=agent.seed, **dataclasses.asdict(agent.settings))
+        lacks |= dict.fromkeys(("value", "balls", "phase", "response"), why)
+    if kind in lacks:
+        others = ", ".join(other for other in _TAKES if other not in lacks)
+        raise SettingError(
+            f"There is no {kind} to draw: {made_by(agent)} {lacks[kind]}. Draw one of {others}."
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_action, read_to_play, run_argument
-from spaql.cli.report import PATH, Report, reports
+from spaql.cli.report import PATH, Report, named, read_number, reports
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -187,30 +187,17 @@ def _same_locked(after: Controller, before: Controller) -> bool:
 def _offsets(values: tuple[str, ...]) -> float | dict[str, float] | None:
     """Return offsets: a number, or numbers by the names of those of an action."""
     if len(values) == 1 and "=" not in values[0]:
-        return _number(values[0], "--offset 0.5")
-    return dict(_named(value, "--offset 0.5, or --offset torque=0.5") for value in values) or None
+        return read_number(values[0])
+    pairs = (named(value, "--offset torque=0.5") for value in values)
+    return {name: read_number(number) for name, number in pairs} or None
 
 
 def _gains(values: tuple[str, ...], tree: Controller) -> dict[str | tuple[str, str], float]:
     """Return gains by the names of inputs, with those of an action's numbers if there are several."""
     gains: dict[str | tuple[str, str], float] = {}
     for text in values:
-        name, value = _named(text, "--gain speed=-2.5, or --gain torque:speed=-2.5")
+        name, value = named(text, "--gain speed=-2.5, or --gain torque:speed=-2.5")
         action, colon, observation = name.partition(":")
         pair = colon and name not in tree.inputs
-        gains[(action.strip(), observation.strip()) if pair else name] = value
+        gains[(action.strip(), observation.strip()) if pair else name] = read_number(value)
     return gains
-
-
-def _named(text: str, example: str) -> tuple[str, float]:
-    name, sign, value = text.rpartition("=")
-    if not (sign and name.strip()):
-        raise click.BadParameter(f"{text!r} has no name and number: write {example}")
-    return name.strip(), _number(value, example)
-
-
-def _number(text: str, example: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no number: write {example}") from error

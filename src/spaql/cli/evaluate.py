@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 @click.option("--env", help="play in another environment of the same spaces  [default: that of the run]")
 @click.option("--episodes", default=100, help="how many to run")
 @click.option("--seed", default=0, help="of the episodes")
-@click.option("--random", "with_random", is_flag=True, help="compare it with the random policy")
-@click.option("--deterministic", is_flag=True, help="play a ball's centre or first action, draw nothing")
 @problem_options("parallel")
 @click.option("--perturbed", is_flag=True, help="on perturbed plants: gains, dead time, noise as declared")
 @click.option(
@@ -39,8 +37,6 @@ def evaluate(
     env: str | None,
     episodes: int,
     seed: int,
-    with_random: bool,
-    deterministic: bool,
     described: dict[str, Any],
     perturbed: bool,
     beside: list[str] | None,
@@ -57,13 +53,12 @@ def evaluate(
     \b
     Examples:
       spaql evaluate runs/cartpole --episodes 500
-      spaql evaluate runs/cartpole/policy.spaql --random --json
+      spaql evaluate runs/cartpole/policy.spaql --json
       spaql evaluate runs/in-the-model --env Pendulum-v1
       spaql evaluate runs/oven --perturbed
       spaql evaluate runs/oven --beside pid,lqr
     """
     from spaql.agents import Agent
-    from spaql.controllers import RandomPolicy
     from spaql.evaluation import beside as compare_with
     from spaql.evaluation import evaluate as run_episodes
     from spaql.evaluation.beside import steps_of
@@ -84,7 +79,7 @@ def evaluate(
         conditions = (PERTURBED,)
     designed_for = agent.designed_for if isinstance(agent, Agent) else None
     where = in_condition(problem, conditions[0])
-    played: dict[str, Any] = {"episodes": episodes, "seed": seed, "deterministic": deterministic}
+    played: dict[str, Any] = {"episodes": episodes, "seed": seed}
     compared: Comparison | None = None
     if beside or problem.setpoints:
         steps = steps_of(agent) if steps is None else steps
@@ -92,13 +87,9 @@ def evaluate(
             agent, problem, methods=beside or (), conditions=conditions, steps=steps, **played
         )
     result = compared.rows[0].evaluation if compared else run_episodes(agent, where, **played)
-    random = None
-    if with_random:
-        policy = RandomPolicy(agent.problem.states, agent.problem.actions)
-        random = run_episodes(policy, where, episodes=episodes, seed=seed)
-    data = _data(result, random) | {"condition": conditions[0], "designed_for": designed_for}
+    data = _data(result) | {"condition": conditions[0], "designed_for": designed_for}
     of = _condition(conditions[0], designed_for) if len(possible) > 1 else ""
-    text = _text(result, random, of)
+    text = _text(result, of)
     if compared is not None:
         data |= _control_data(compared)
         text += f"\n\n{_control_text(compared)}"
@@ -120,7 +111,7 @@ def _condition(condition: str, designed_for: str | None) -> str:
 def _control_data(compared: Comparison) -> dict[str, Any]:
     data = [_condition_data(rows) | {"condition": name} for name, rows in compared.conditions.items()]
     content: dict[str, Any] = {
-        name: value for name, value in data[0].items() if name in ("control", "step_test", "beside")
+        name: value for name, value in data[0].items() if name in ("control", "beside")
     }
     if len(data) > 1:
         content["other_conditions"] = data[1:]
@@ -132,8 +123,12 @@ def _control_data(compared: Comparison) -> dict[str, Any]:
 
 
 def _condition_data(judged: list[Judged]) -> dict[str, Any]:
-    first = judged[0].evaluation
-    data = {"mean": first.mean, "ci95": first.ci95, "worst_return": float(first.returns.min())}
+    first = judged[0]
+    data: dict[str, Any] = {
+        "mean": first.evaluation.mean,
+        "ci95": first.evaluation.ci95,
+        "worst_return": float(first.evaluation.returns.min()),
+    }
     others = [
         {
             "name": row.name,
@@ -146,28 +141,17 @@ def _condition_data(judged: list[Judged]) -> dict[str, Any]:
             "numbers": row.numbers,
             "steps": row.steps,
             **({"violations": row.evaluation.violations} if row.evaluation.constraints else {}),
-            **_measured(row),
+            "control": dataclasses.asdict(row.control),
         }
         for row in judged[1:]
     ]
-    return data | _measured(judged[0]) | ({"beside": others} if others else {})
-
-
-def _measured(row: Judged) -> dict[str, Any]:
-    data = {"control": dataclasses.asdict(row.control)}
-    if row.response is not None:
-        steps = [dataclasses.asdict(response) for response in row.response.steps]
-        data["step_test"] = {
-            "steps": steps,
-            "interactions": list(row.response.interactions),
-            "errors_under_load": list(row.response.errors_under_load),
-        }
-    return data
+    data["control"] = dataclasses.asdict(first.control)
+    return data | ({"beside": others} if others else {})
 
 
 def _control_text(compared: Comparison) -> str:
     from spaql.evaluation.conditions import CONDITION_TEXTS
-    from spaql.evaluation.control_tables import loop_tables, measures_mean, return_cells
+    from spaql.evaluation.control_tables import MEASURES_MEAN, loop_tables, return_cells
     from spaql.tables import aligned
 
     judged = compared.rows
@@ -184,10 +168,10 @@ def _control_text(compared: Comparison) -> str:
         for name, why in compared.refused.items()
     ]
     parts += [f"{title}\n{aligned(cells)}" for title, cells in loop_tables(judged, where)]
-    return "\n\n".join([*parts, "\n".join(textwrap.wrap(measures_mean(judged), 100))])
+    return "\n\n".join([*parts, "\n".join(textwrap.wrap(MEASURES_MEAN, 100))])
 
 
-def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
+def _data(result: Evaluation) -> dict[str, Any]:
     data = {
         "episodes": len(result.returns),
         "mean": result.mean,
@@ -201,16 +185,12 @@ def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
     }
     if result.constraints:
         data["violations"] = result.violations
-    if random is not None:
-        data["random"] = {"mean": random.mean, "ci95": random.ci95}
     return data
 
 
-def _text(result: Evaluation, random: Evaluation | None, condition: str) -> str:
+def _text(result: Evaluation, condition: str) -> str:
     episodes = counted(len(result.returns), "episode")
     lines = [f"return        {with_interval(result.mean, result.ci95)}  ({episodes}{condition})"]
-    if random is not None:
-        lines.append(f"random policy {with_interval(random.mean, random.ci95)}")
     digits = places(result.mean, result.ci95)
     quantiles = (f"{q:.0%} {number(value, digits)}" for q, value in result.quantiles.items())
     lines.append("quantiles     " + "  ".join(quantiles))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,9 @@ from spaql.cli.arguments import (
     run_argument,
 )
 from spaql.cli.group import FAILED
-from spaql.cli.report import PATH, Report, reports, without_infinities
-from spaql.errors import BadEnvironmentError, SettingError, SpaqlError
-from spaql.formatting import counted, number, places, with_interval
+from spaql.cli.report import PATH, Report, reports
+from spaql.errors import BadEnvironmentError, SettingError
+from spaql.formatting import counted, number, places
 
 if TYPE_CHECKING:
     from spaql.agents import Agent, Design
@@ -72,18 +71,12 @@ class _TargetOption(click.Option):
     metavar="SHARE",
     help="of each range, that observations may be out of bounds before it  [default: 0.1]",
 )
-@click.option(
-    "--episodes",
-    default=100,
-    help="with noise, to count how often it triggers the safe action; 0 for none",
-)
 @click.option("--step", type=int, help="time step to export (AQL has one policy per step)")
 @click.option(
     "--points",
     type=int,
     help="random points to compare  [default: 1000000; 100000 for octave and micropython]",
 )
-@click.option("--report", type=PATH, help="file to keep the equivalence check in, as JSON")
 @click.option(
     "--check",
     "checked",
@@ -96,9 +89,7 @@ def export(
     target: str | None,
     out: Path | None,
     name: str,
-    episodes: int,
     step: int | None,
-    report: Path | None,
     checked: Path | None,
     **options: Any,
 ) -> Report:
@@ -108,9 +99,6 @@ def export(
     two neighbouring numbers, and at random points. A controller with memory is compared along random episodes
     with random resets, its state included. If they differ anywhere, nothing is written.
 
-    With --safe-action, what was made is also played in fresh episodes with noise on the observations, and the
-    steps are counted at which it takes the safe action.
-
     With --check, nothing is written: the hashes of controller and plant in the comment of an exported file
     are compared with those of RUN. The exit code is 1 if they differ.
 
@@ -119,13 +107,12 @@ def export(
       spaql export runs/cartpole --to c --out firmware
       spaql export runs/cartpole --to c --safe-action "push left" --out firmware
       spaql export runs/pendulum --to st --safe-action 0 --out plc
-      spaql export runs/cartpole --to onnx --out service --report equivalence.json
+      spaql export runs/cartpole --to onnx --out service --json
       spaql export runs/tank --to fmu --out simulation
       spaql export runs/tank --to rust --number float --out src
       spaql export runs/tank --check src/controller.rs
     """
     from spaql.agents import Design
-    from spaql.archive import write_atomically
     from spaql.controllers import controller_of
     from spaql.export import find_exporter
 
@@ -136,8 +123,6 @@ def export(
     if target is None or out is None or checked is not None:
         raise SettingError("Give --to TARGET and --out FOLDER, or --check FILE.")
     exporter, suffix = find_exporter(target)
-    if episodes < 0:
-        raise SettingError(f"--episodes is a number of episodes, 0 or more: not {episodes}.")
     options = _options_of(exported, options)
     equivalence = exporter(
         Design(exported, source.problem) if step is not None else source,
@@ -145,15 +130,7 @@ def export(
         provenance=_provenance(source),
         **options,
     )
-    data: dict[str, Any] = json.loads(equivalence.to_json())
-    text = _text(equivalence, out)
-    if "safe_action" in options:
-        noisy, lines = _with_noise(run, exported, options, episodes, step)
-        data |= noisy
-        text = "\n".join([text, *lines])
-    if report is not None:
-        write_atomically(report, (json.dumps(without_infinities(data), indent=2) + "\n").encode())
-    return Report({"folder": str(out), **data}, text)
+    return Report({"folder": str(out), **json.loads(equivalence.to_json())}, _text(equivalence, out))
 
 
 def _options_of(exported: Controller, options: dict[str, Any]) -> dict[str, Any]:
@@ -183,37 +160,6 @@ def _with_plant(run: Path) -> Agent | Design:
         return read_to_play(run)
     except BadEnvironmentError:
         return read(run)
-
-
-def _with_noise(
-    run: Path, controller: Controller, options: dict[str, Any], episodes: int, step: int | None
-) -> tuple[dict[str, Any], list[str]]:
-    """Return how often fresh episodes with noise take the safe action: as data, and as lines."""
-    from spaql.evaluation import safe_action_use
-    from spaql.export import ExportedPolicy
-
-    if controller.remembers:
-        return {}, ["safe    not played with noise: this is for controllers without memory only"]
-    of_the_machine = {name: value for name, value in options.items() if name != "points"}
-    exported = ExportedPolicy(controller, **of_the_machine)
-    try:
-        if not episodes:
-            raise SettingError("No episodes were asked for.")
-        if step is not None:
-            raise SettingError("The policy has other rules at every time step, and these are for one.")
-        alone = exported.machine.controller
-        problem = read_to_play(run).problem
-        rows = safe_action_use(exported, alone, problem, exported.is_safe_action, episodes=episodes)
-    except SpaqlError as error:
-        return {"noisy_episodes": None, "not_played": str(error)}, [f"safe    not played with noise: {error}"]
-    lines = [
-        f"safe    action in {100 * row.steps:.3g} % of the steps and {100 * row.episodes:.3g} % of "
-        f"{counted(episodes, 'episode')} with {100 * row.noise:g} % noise: "
-        f"return {with_interval(row.mean, row.ci95)}, without it "
-        f"{number(row.without, places(row.mean, row.ci95))}"
-        for row in rows
-    ]
-    return {"noisy_episodes": [asdict(row) for row in rows]}, lines
 
 
 def _text(equivalence: Equivalence, out: Path) -> str:

@@ -9,19 +9,13 @@ import click
 
 from spaql.cli.arguments import quiet_option, refuse_occupied
 from spaql.cli.group import FAILED
-from spaql.cli.option_groups import constraint_options
-from spaql.cli.report import PATH, Report, names, numbers, reports
+from spaql.cli.option_groups import constraint_option
+from spaql.cli.report import PATH, Report, named, names, numbers, reports
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """Return set-points by the names of the observations that are to follow them."""
-    pairs = {}
-    for value in values:
-        observation, _, setpoint = value.partition("=")
-        if not observation or not setpoint:
-            raise click.BadParameter("give an observation and its set-point, as in speed=target")
-        pairs[observation] = setpoint
-    return pairs
+    return dict(named(value, "speed=target") for value in values)
 
 
 @click.command()
@@ -48,7 +42,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     metavar="EXPRESSION",
     help='where an episode ends, such as "abs(angle) > 0.2"  [default: nowhere]',
 )
-@constraint_options
+@constraint_option
 @click.option("--episode", metavar="NAME", help="column that changes where an episode begins")
 @click.option("--time", metavar="NAME", help="column of times, by which missing rows are found")
 @click.option("--horizon", type=int, help="steps of an episode  [default: the longest of the log]")
@@ -101,7 +95,7 @@ def fit(
     text = f"{fitted}\n\n"
     data = fitted.as_data() | {"run": None}
     if fitted.agent is None:
-        advice = "log more, with other actions or starts or give --anyway."
+        advice = "log more, with other actions or starts, or give --anyway."
         return Report(data, f"{text}No controller was saved: {advice}", code=FAILED)
     data["mirror"] = fitted.agent.mirror
     if fitted.agent.mirror is not None:

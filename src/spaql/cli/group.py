@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import faulthandler
 import io
-import math
 import os
 import sys
 import warnings
@@ -14,7 +14,6 @@ from typing import Any, TextIO
 import click
 
 from spaql.cli.report import say
-from spaql.cli.sudden_end import explain_sudden_end
 from spaql.errors import SettingError, SpaqlError, SpaqlWarning, nearest
 from spaql.languages import on_terminal
 
@@ -23,32 +22,12 @@ FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 
 GROUP = "spaql.commands"
 """The entry points by which a package declares commands, each a `click.Command`, under their names."""
-_METAVARS = {"integer": "N", "float": "X"}
-"""Short metavars for numbers, which leave the help more room."""
-
-
+STUDIES = "Run, compare and reproduce studies"
+"""The section of the help for the commands of spaql's own plugins."""
+_OTHERS = "Of other packages"
+"""The section for the commands that other packages declare."""
 _SUMMARY = 200
 """Characters of the summary of a plugin's command in the help, at most."""
-
-
-class _WholeNumber(click.types.IntParamType):
-    """A whole number; the error for another notation shows how to write it."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            try:
-                meant = float(str(value).replace(",", "").replace(" ", ""))
-            except ValueError:
-                meant = math.nan
-            if not meant.is_integer():
-                raise
-            self.fail(f"{value!r} is not written as a whole number: give {meant:.0f}.", param, ctx)
-
-
-_WHOLE_NUMBER = _WholeNumber()
 
 
 class LazyGroup(click.Group):
@@ -64,8 +43,8 @@ class LazyGroup(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        if not args and kwargs.get("args") is None:  # this is the command of the process
-            explain_sudden_end()
+        if not args and kwargs.get("args") is None and sys.stderr is not None:  # the command of the process
+            faulthandler.enable()
         return super().main(*args, **kwargs)
 
     @cached_property
@@ -81,16 +60,11 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return a command, loading its module."""
-        command: click.Command
         if name in self._names:
             file = name.replace("-", "_")
-            command = getattr(import_module(f"spaql.cli.{file}"), file)
-        elif name in self._plugins:
-            command = _of_plugin(name)
-        else:
-            return None
-        _prepare(command, name)
-        return command
+            command: click.Command = getattr(import_module(f"spaql.cli.{file}"), file)
+            return command
+        return _of_plugin(name) if name in self._plugins else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -104,9 +78,15 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands of each section with their summaries, then those of plugins."""
         width = max(map(len, self.list_commands(ctx)))
-        summaries = {name: _of_plugin(name).get_short_help_str(_SUMMARY) for name in self._plugins}
-        sections = self._sections | ({"Plugins": summaries} if summaries else {})
+        sections = dict(self._sections)
+        for name in self._plugins:
+            command = _of_plugin(name)
+            is_own = getattr(command.callback, "__module__", "").startswith("spaql.")
+            section = STUDIES if is_own else _OTHERS
+            sections[section] = sections.get(section, {}) | {name: command.get_short_help_str(_SUMMARY)}
         for section, commands in sections.items():
+            if not commands:
+                continue
             with formatter.section(section):
                 formatter.write_dl([(f"{name:{width}}", does) for name, does in commands.items()])
 
@@ -116,9 +96,6 @@ class LazyGroup(click.Group):
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
                 return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            nearest_one = list(error.possibilities or [])[:1]
-            raise click.NoSuchOption(error.option_name, possibilities=nearest_one, ctx=error.ctx) from None
         except SpaqlError as error:
             raise click.ClickException(on_terminal(f"{error}{_options_for(error)}")) from error
         except KeyboardInterrupt:
@@ -179,31 +156,7 @@ def _show_warning(
         say(warnings.formatwarning(message, category, filename, lineno), nl=False, err=True)
 
 
-def _prepare(command: click.Command, name: str) -> None:
-    """Name the environment variables of a command's options, and of those of its own commands."""
-    for option in _options(command):
-        option.envvar = f"SPAQL_{name}_{option.opts[0].lstrip('-')}".replace("-", "_").upper()
-        option.type = _WHOLE_NUMBER if option.type is click.INT else option.type
-        option.metavar = option.metavar or _METAVARS.get(option.type.name if not option.is_flag else "")
-    command.epilog = command.epilog or _environment_note(command)
-    for own, below in command.commands.items() if isinstance(command, click.Group) else ():
-        _prepare(below, f"{name}_{own}")
-
-
 def _options_for(error: SpaqlError) -> str:
     """Return the options for the settings that an error asks for."""
     options = [f"--{name.replace('_', '-')} {value}" for name, value in error.settings.items()]
     return f" On the command line: {' and '.join(options)}." if options else ""
-
-
-def _options(command: click.Command) -> list[click.Option]:
-    return [param for param in command.params if isinstance(param, click.Option)]
-
-
-def _environment_note(command: click.Command) -> str | None:
-    """Return a note on options from environment variables, with one that takes a value as example."""
-    options = [option for option in _options(command) if not option.is_flag]
-    if not options:
-        return None
-    option = next((candidate for candidate in options if candidate.default is not None), options[0])
-    return f"Environment: {option.envvar} stands for {option.opts[0]}, and so on."

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from spaql.cli.arguments import quiet_option, read_to_play, refuse_occupied, run_argument
 from spaql.cli.option_groups import problem_options
 from spaql.cli.report import PATH, Report, reports
+from spaql.errors import SettingError
 from spaql.formatting import counted, with_interval
-
-if TYPE_CHECKING:
-    from spaql.agents import Agent, Design
-    from spaql.controllers import Controller
 
 _EPISODES = 100
 
@@ -41,11 +38,10 @@ def improve(
 ) -> Report:
     """Improve the policy in RUN on its simulator by TreeSearch, and save the result as a run of its own.
 
-    The search begins with the rules of the policy, and keeps them if it finds nothing better. Rules with more
-    than 64 leaves are simplified first. Locked leaves,
-    features and limits stay as they are; hysteresis is left out. The policy and the result are then
-    evaluated from the same fresh starts. Where the plant declares a perturbation, both the search and the
-    evaluation are on perturbed plants.
+    The search begins with the rules of the policy, at most 64 leaves, and keeps them if it finds nothing
+    better. Locked leaves, features and limits stay as they are; hysteresis is left out. The policy and the
+    result are then evaluated from the same fresh starts. Where the plant declares a perturbation, both the
+    search and the evaluation are on perturbed plants.
 
     \b
     Examples:
@@ -57,6 +53,7 @@ def improve(
 
     from spaql.agents import TreeSearch
     from spaql.agents.run_folder import save_run
+    from spaql.algorithms.treesearch.settings import MOST_LEAVES
     from spaql.controllers import controller_of
     from spaql.evaluation import evaluate
     from spaql.evaluation.conditions import PERTURBED, in_condition
@@ -67,9 +64,12 @@ def improve(
     rules = controller_of(source, minimise=False)
     plant = source.problem.plant_now or source.problem.plant
     problem = replace(source.problem, plant=plant, **described)
-    first, simplified = _small_enough(source, rules, episodes, seed)
-    leaves = max(max_leaves, first.n_leaves)
-    agent = TreeSearch(problem, seed=seed, max_leaves=leaves).start_from(first)
+    if rules.n_leaves > MOST_LEAVES:
+        raise SettingError(
+            f"The policy has {rules.n_leaves} leaves, and the search takes at most {MOST_LEAVES}: give a "
+            f"smaller one, from `spaql simplify {run} --leaves {MOST_LEAVES} --out small.spaql`."
+        )
+    agent = TreeSearch(problem, seed=seed, max_leaves=max(max_leaves, rules.n_leaves)).start_from(rules)
     agent.learn(steps, progress_bar=not quiet)
     save_run(agent, out)
     improved = controller_of(agent, minimise=False)
@@ -83,7 +83,6 @@ def improve(
         f"before  {with_interval(before.mean, before.ci95)}  ({counted(rules.n_leaves, 'leaf')})",
         f"after   {with_interval(after.mean, after.ci95)}  ({counted(improved.n_leaves, 'leaf')})",
         f"change  {with_interval(mean, half)}  (from the same {episodes} fresh starts{of})",
-        *([f"search  {simplified}"] if simplified else []),
         f"cost    {spent:,} steps",
         "",
         f"Next: spaql show {out} --digits 3",
@@ -93,33 +92,8 @@ def improve(
         "before": {"mean": before.mean, "ci95": before.ci95, "leaves": rules.n_leaves},
         "after": {"mean": after.mean, "ci95": after.ci95, "leaves": improved.n_leaves},
         "change": {"mean": mean, "ci95": half},
-        "search_began_with": {"leaves": first.n_leaves, "simplified": bool(simplified)},
         "episodes": episodes,
         "condition": agent.designed_for,
         "steps": spent,
     }
     return Report(data, "\n".join(lines))
-
-
-def _small_enough(
-    source: Agent | Design, rules: Controller, episodes: int, seed: int
-) -> tuple[Controller, str]:
-    """Return rules that the search takes, and how they were simplified if that was needed."""
-    from spaql.algorithms.treesearch.settings import MOST_LEAVES
-    from spaql.errors import SettingError
-    from spaql.evaluation import size_curve
-
-    if rules.n_leaves <= MOST_LEAVES:
-        return rules, ""
-    curve = size_curve(source, episodes=episodes, seed=seed)
-    small = [sized for sized in curve if sized.tree.n_leaves <= MOST_LEAVES]
-    if not small:
-        raise SettingError(
-            f"The policy has {counted(rules.n_leaves, 'leaf')}, and the search takes at most {MOST_LEAVES}: "
-            "unlock leaves, so that it can be simplified."
-        )
-    best = max(small, key=lambda sized: sized.evaluation.mean)
-    return best.tree, (
-        f"began with {counted(best.tree.n_leaves, 'leaf')} that act as the {rules.n_leaves} do in "
-        f"{best.agreement:.1%} of the steps: it takes at most {MOST_LEAVES}"
-    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_to_play, run_argument
-from spaql.cli.report import PATH, Report, numbers, reports
+from spaql.cli.report import PATH, Report, reports
 from spaql.errors import SettingError
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 @click.command()
 @run_argument
 @click.option("--digits", default=3, help="round numbers to n digits")
-@click.option("--exact", is_flag=True, help="write all digits of all numbers")
-@click.option(
-    "--at", metavar="X,Y,...", callback=numbers, help="print only the cell of this observation, and its law"
-)
 @click.option("--errors", is_flag=True, help="print how far predictions are from what happens instead")
 @click.option("--episodes", default=20, help="fresh ones, for --errors")
 @click.option("--seed", default=0, help="of the fresh episodes")
@@ -31,8 +27,6 @@ if TYPE_CHECKING:
 def model(
     run: Path,
     digits: int,
-    exact: bool,
-    at: list[float] | None,
     errors: bool,
     episodes: int,
     seed: int,
@@ -47,8 +41,7 @@ def model(
 
     \b
     Examples:
-      spaql model runs/pendulum
-      spaql model runs/pendulum --at 1,0,0
+      spaql model runs/pendulum --digits 17
       spaql model runs/pendulum --errors
       spaql model runs/pendulum --out plant.spaql
       spaql train plant.spaql --algo spaql --iterations 200
@@ -68,10 +61,7 @@ def model(
         tests = (model_errors(agent, episodes=episodes, seed=seed), model_errors(agent, held_out=True))
         data = _size(plant) | {"errors": [_data(test) for test in tests]}
         return Report(data, "\n\n".join(map(str, tests)))
-    shown = None if exact else digits
-    if at is not None:
-        return Report(_size(plant), "\n".join(_cell(plant, at, shown)))
-    return Report(_size(plant), lambda: text(plant, shown))
+    return Report(_size(plant), lambda: text(plant, digits))
 
 
 def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
@@ -84,20 +74,6 @@ def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
     if not isinstance(agent, PlanTree):
         raise SettingError(f"{run} has learned no model of its plant: that is what --algo plantree does.")
     return agent, agent.model
-
-
-def _cell(plant: PlantModel, at: list[float], digits: int | None) -> list[str]:
-    from spaql.controllers.wording import number_text
-    from spaql.learned_plants import end_lines, law_lines
-
-    if len(at) != plant.dims:
-        raise SettingError(f"An observation has {plant.dims} numbers: {', '.join(plant.observations)}.")
-    cell = int(plant.find(at)[0])
-    lines = []
-    for name, low, high in zip(plant.observations, *plant.box(cell), strict=True):
-        ends = (number_text(float(end), digits) for end in (low, high))
-        lines.append(f"{next(ends)} <= {name} < {next(ends)}")
-    return [*lines, *law_lines(plant, cell, digits), "", *end_lines(plant, digits)]
 
 
 def _size(plant: PlantModel) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +13,6 @@ from spaql.cli.report import PATH, names, numbers
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
-
-
-def options_as(argument: str, options: Sequence[Decorator], combine: Callable[..., Any] = dict) -> Decorator:
-    """Return a decorator that adds options to a command, which receives one argument in place of them.
-
-    Its value is what `combine` returns for the values of the options, by name.
-    """
-
-    def decorate(command: Command) -> Command:
-        added: list[click.Parameter] = []
-
-        @functools.wraps(command)
-        def combined(**values: Any) -> Any:
-            own = {option.name: values.pop(option.name) for option in added if option.name is not None}
-            return command(**values, **{argument: combine(**own)})
-
-        parameters = vars(combined).setdefault("__click_params__", [])
-        before = len(parameters)
-        for option in reversed(options):  # click collects parameters from the last to the first
-            option(combined)
-        added += parameters[before:]
-        return combined
-
-    return decorate
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, file: Path | None) -> dict[str, Any] | None:
@@ -53,27 +29,13 @@ def _read_config(ctx: click.Context, param: click.Parameter, file: Path | None) 
         raise click.BadParameter(f"{file} is no TOML: {error}.") from error
 
 
-_CONSTRAINT_OPTIONS: dict[str, Decorator] = {
-    "hard": click.option(
-        "--constraint",
-        "hard",
-        metavar="EXPR",
-        multiple=True,
-        help="that is to hold after each step: episodes that break it are counted; may be repeated",
-    ),
-    "soft": click.option(
-        "--soft-constraint",
-        "soft",
-        metavar="EXPR PRICE",
-        type=(str, float),
-        multiple=True,
-        help="the same, and a step that breaks it costs PRICE; may be repeated",
-    ),
-}
-constraint_options = options_as(
-    "constraints", [*_CONSTRAINT_OPTIONS.values()], lambda hard, soft: [*hard, *soft]
+constraint_option = click.option(
+    "--constraint",
+    "constraints",
+    metavar="EXPR",
+    multiple=True,
+    help="that is to hold after each step: episodes that break it are counted; may be repeated",
 )
-"""Decorator for a command that takes `constraints`: expressions, and pairs of an expression and a price."""
 
 _PROBLEM_OPTIONS: dict[str, Decorator] = {
     "options": click.option(
@@ -113,7 +75,7 @@ _PROBLEM_OPTIONS: dict[str, Decorator] = {
     "cost": click.option(
         "--cost", metavar="EXPR", help='of a step, in place of the reward, such as "angle**2 + u**2"'
     ),
-    **_CONSTRAINT_OPTIONS,
+    "constraints": constraint_option,
     "gymnasium": click.option(
         "--gymnasium", is_flag=True, help="step the Gymnasium environment, not its compiled twin"
     ),
@@ -134,16 +96,25 @@ def problem_options(*wanted: str) -> Decorator:
 
     The command receives them as `described`, which are keyword arguments of `spaql.make_problem`.
     """
-    options = [_PROBLEM_OPTIONS[name] for name in wanted or _PROBLEM_OPTIONS]
-    return options_as("described", options, _problem_arguments)
+    names = wanted or tuple(_PROBLEM_OPTIONS)
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_problem(**values: Any) -> Any:
+            described = _problem_arguments({name: values.pop(name) for name in names})
+            return command(**values, described=described)
+
+        for name in reversed(names):  # click collects parameters from the last to the first
+            _PROBLEM_OPTIONS[name](with_problem)
+        return with_problem
+
+    return decorate
 
 
-def _problem_arguments(**arguments: Any) -> dict[str, Any]:
+def _problem_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `spaql.make_problem` that the options stand for."""
     if "gymnasium" in arguments:
         arguments["compiled"] = not arguments.pop("gymnasium")
-    if "hard" in arguments:
-        arguments["constraints"] = [*arguments.pop("hard"), *arguments.pop("soft")]
     if "ray" in arguments:
         arguments["parallel"] = arguments.pop("ray") or arguments["parallel"]
     return arguments

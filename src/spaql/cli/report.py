@@ -83,27 +83,6 @@ def without_infinities(data: Any) -> Any:
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
-def rendered(*parts: Any) -> str:
-    """Return texts and tables of rich, rendered: styled on a terminal, plain elsewhere or with NO_COLOR."""
-    from rich.console import Console
-
-    colours = None if _no_colour() else "auto"
-    console = Console(highlight=False, markup=False, color_system=colours)  # type: ignore[arg-type]
-    with console.capture() as captured:
-        for part in parts:
-            console.print(part)
-    return captured.get()
-
-
-def styled(text: str, **style: Any) -> str:
-    """Return text styled for a terminal, plain with NO_COLOR; `click.echo` strips styles elsewhere."""
-    return text if _no_colour() else click.style(text, **style)
-
-
-def _no_colour() -> bool:
-    return bool(os.environ.get("NO_COLOR"))
-
-
 def numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[float] | None:
     """Return numbers separated by commas, as an option's callback."""
     return None if value is None else read_numbers(value)
@@ -127,8 +106,24 @@ def numbers_or_names(
     """Return numbers, or numbers by name, as in error=0.5,integral=2, as an option's callback."""
     if value is None or "=" not in value:
         return numbers(ctx, param, value)
-    parts = (part.rpartition("=") for part in value.split(","))
-    return {name.strip(): read_numbers(number)[0] for name, _, number in parts}
+    parts = (named(part, "error=0.5,integral=2") for part in value.split(","))
+    return {name: read_number(number) for name, number in parts}
+
+
+def named(text: str, example: str) -> tuple[str, str]:
+    """Return the name and the value of NAME=VALUE."""
+    name, _, value = text.rpartition("=")
+    if not (name.strip() and value.strip()):
+        raise click.BadParameter(f"write a name and its value, such as {example}, and not {text!r}")
+    return name.strip(), value.strip()
+
+
+def read_number(value: str) -> float:
+    """Return a single number."""
+    try:
+        return float(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is no number") from error
 
 
 def read_numbers(value: str) -> list[float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -38,8 +37,7 @@ class TrainCommand(click.Command):
         """Import the algorithm before parsing."""
         algorithms = [after for option, after in itertools.pairwise(args) if option == "--algo"]
         algorithms += [arg.removeprefix("--algo=") for arg in args if arg.startswith("--algo=")]
-        algorithms += [os.environ.get("SPAQL_TRAIN_ALGO", "")]
-        if ":" in algorithms[0]:
+        if algorithms and ":" in algorithms[0]:
             ctx.meta[_OWN_SETTINGS] = _options_of({algorithms[0]: agent_type(algorithms[0])})
         return super().parse_args(ctx, args)
 

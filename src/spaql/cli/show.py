@@ -1,4 +1,4 @@
-"""`spaql show`: a learned policy as rules for a person, or as a table or graph."""
+"""`spaql show`: a learned policy as rules for a person."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, made_by, read, read_to_play, run_argument
+from spaql.cli.arguments import made_by, read, read_to_play, run_argument
 from spaql.cli.report import PATH, Report, numbers_or_names, reports
 from spaql.errors import SettingError
 from spaql.formatting import counted
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from spaql.agents import Agent, Design
     from spaql.controllers import Controller
     from spaql.controllers.explanation import Explanation
-
-FORMS = ("rules", "markdown", "latex")
 
 
 @click.command()
@@ -33,35 +31,29 @@ FORMS = ("rules", "markdown", "latex")
     callback=numbers_or_names,
     help="instead explain what is done for this observation; for features by name, as error=0.2,speed=1",
 )
-@click.option("--as", "form", type=Choice(FORMS), default="rules", help="what to print")
 @click.option("--html", "card", type=PATH, help="write a page to play with: tree, map and plant")
-@click.option("--step", type=int, help="time step, of aql or of --episode")
-@click.option("--episode", type=int, help="explain what is done at --step of the episode of this seed")
+@click.option("--step", type=int, help="time step to show (AQL has one policy per step)")
 @reports("the tree and its rules")
 def show(
     run: Path,
     digits: int | None,
     numbered: bool,
     at: list[float] | dict[str, float] | None,
-    form: str,
     card: Path | None,
     step: int | None,
-    episode: int | None,
 ) -> Report:
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
 
     The rules give the same action as the policy for every observation, and there are as few of them as
-    could be found. As markdown or latex they are a table with a row for each leaf. `spaql draw` makes
-    pictures.
+    could be found. `spaql draw` makes pictures, and --json has them as data.
 
     \b
     Examples:
       spaql show runs/cartpole --digits 3
       spaql show runs/cartpole --at 0,0.1,0.05,-0.2
       spaql show motor.spaql --at error=0.2,speed=1
-      spaql show runs/oven --episode 0 --step 60
       spaql show runs/cartpole --html page.html
-      spaql show runs/cartpole --as markdown --digits 3
+      spaql show runs/cartpole --json | jq .rules
       spaql show runs/aql --step 0
     """
     from spaql.controllers import controller_of
@@ -69,13 +61,11 @@ def show(
     if card is not None:
         return _card(run, card)
     source = read(run)
-    if at is not None and episode is not None:
-        raise click.UsageError("Explain an observation with --at, or a moment with --episode and --step.")
-    if at is not None or episode is not None:
-        explanation = _explanation(source, at, episode, step)
+    if at is not None:
+        explanation = _explanation(source, at, step)
         return Report(lambda: dataclasses.asdict(explanation), str(explanation))
     tree = controller_of(source, step)
-    return Report(lambda: _data(source, tree), lambda: _text(source, tree, form, digits, numbered))
+    return Report(lambda: _data(source, tree), lambda: _text(source, tree, digits, numbered))
 
 
 def _card(run: Path, card: Path) -> Report:
@@ -87,24 +77,17 @@ def _card(run: Path, card: Path) -> Report:
     return Report({"file": str(card)}, str(card))
 
 
-def _explanation(
-    source: Agent | Design, at: list[float] | dict[str, float] | None, episode: int | None, step: int | None
-) -> Explanation:
-    """Return the explanation of an observation, of given features, or of a moment of an episode."""
+def _explanation(source: Agent | Design, at: list[float] | dict[str, float], step: int | None) -> Explanation:
+    """Return the explanation of an observation, or of given features."""
     from spaql.controllers import PartitionPolicy, controller_of
     from spaql.controllers.resolve import policy_of
-    from spaql.evaluation.moment import moment_of
 
     policy = policy_of(source)
     if isinstance(policy, PartitionPolicy):
         if isinstance(at, dict):
             raise SettingError("The policy of a partition has no features: give an observation.")
-        observation = moment_of(source, episode, step).observation if episode is not None else at
-        return policy.explain(observation, step or 0)
+        return policy.explain(at, step or 0)
     controller = controller_of(policy)  # by the numbers of the leaves that are shown
-    if episode is not None:
-        moment = moment_of(source, episode, step)
-        return controller.explain(moment.observation, moment.state)
     if isinstance(at, dict):
         return controller.explain_inputs(_by_name(at, controller.inputs))
     return controller.explain(at)
@@ -162,12 +145,10 @@ def _data(source: Agent | Design, tree: Controller) -> dict[str, Any]:
     }
 
 
-def _text(source: Agent | Design, tree: Controller, form: str, digits: int | None, numbered: bool) -> str:
-    from spaql.controllers import table_latex, table_markdown, text
+def _text(source: Agent | Design, tree: Controller, digits: int | None, numbered: bool) -> str:
+    from spaql.controllers import text
     from spaql.controllers.mirrored import leaves_to_read
 
-    if form != "rules":
-        return {"markdown": table_markdown, "latex": table_latex}[form](tree, digits)
     kind = "a controller with memory, " if tree.remembers else ""
     proven = ", the fewest that do the same" if tree.smallest else ""
     leaves = counted(tree.n_leaves, "leaf")

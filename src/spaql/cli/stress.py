@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, read_to_play, run_argument
-from spaql.cli.report import PATH, Report, numbers, read_numbers, rendered, reports
+from spaql.cli.arguments import read_to_play, run_argument
+from spaql.cli.report import PATH, Report, named, numbers, read_numbers, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import number
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from spaql.agents import Agent, Design
     from spaql.evaluation import Bench, RobustnessRow, StressTest
-    from spaql.evaluation.stress import Sampling
     from spaql.problems import Problem
 
 
@@ -29,22 +24,14 @@ def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     """Return parameters, each with its values."""
     values: dict[str, list[float]] = {}
     for text in texts:
-        name, sign, listed = text.partition("=")
-        if not (name.strip() and sign and listed):
-            raise click.BadParameter(f"write a name and values, such as length=0.3,0.7, not {text!r}")
-        values.setdefault(name.strip(), []).extend(read_numbers(listed))
+        name, listed = named(text, "length=0.3,0.7")
+        values.setdefault(name, []).extend(read_numbers(listed))
     return values
 
 
 @click.command()
 @run_argument
 @click.option("--starts", default=2_000, help="how many")
-@click.option(
-    "--sampling",
-    type=Choice(["sobol", "grid"]),
-    default="sobol",
-    help="how they are spread",
-)
 @click.option("--seed", default=0, help="of the starts, episodes and noise")
 @click.option(
     "--low",
@@ -69,12 +56,10 @@ def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 @click.option(
     "--axes", metavar="I J", type=int, nargs=2, help="numbers of the state that the map is over, such as 0 2"
 )
-@click.option("--csv", "csv_file", type=PATH, help="write a row for every start")
 @reports("the result")
 def stress(
     run: Path,
     starts: int,
-    sampling: Sampling,
     seed: int,
     low: list[float] | None,
     high: list[float] | None,
@@ -84,7 +69,6 @@ def stress(
     vary: dict[str, list[float]],
     map_file: Path | None,
     axes: tuple[int, int] | None,
-    csv_file: Path | None,
 ) -> Report:
     """Play the policy in RUN, a run folder or a model file, from all over the plant's states.
 
@@ -96,7 +80,7 @@ def stress(
     Examples:
       spaql stress runs/cartpole
       spaql stress runs/cartpole --map basin.svg --axes 0 2
-      spaql stress runs/cartpole --robustness --csv starts.csv
+      spaql stress runs/cartpole --robustness --json
       spaql stress runs/cartpole --robustness --vary length=0.3,0.7
     """
     from spaql.evaluation import stress as run_stress
@@ -107,20 +91,18 @@ def stress(
     if map_file is not None:
         require("The map", "plot")
     agent = read_to_play(run)
-    asked = any(option is not None for option in (low, high, threshold, map_file, csv_file))
+    asked = any(option is not None for option in (low, high, threshold, map_file))
     if with_robustness and not asked and bench_of(agent.problem) is None:
         return _robustness_alone(agent, vary, seed)
     bench = _bench(agent.problem, low, high, threshold)
-    result = run_stress(agent, bench=bench, starts=starts, sampling=sampling, seed=seed)
+    result = run_stress(agent, bench=bench, starts=starts, seed=seed)
     rows, remark = _robustness(agent, bench, vary, seed) if with_robustness else ([], "")
     if map_file is not None:
         from spaql.figures import compute_basin, save_as
 
         side = max(1, round(math.sqrt(starts)))
         save_as(compute_basin(agent, bench=bench, axes=axes, side=side), map_file)
-    if csv_file is not None:
-        _write_csv(result, csv_file)
-    files = [str(file) for file in (map_file, csv_file) if file is not None]
+    files = [] if map_file is None else [str(map_file)]
     return Report(
         lambda: _data(result, bench, rows, worst) | {"files": files},
         lambda: (
@@ -155,14 +137,12 @@ def _robustness_alone(agent: Agent | Design, vary: dict[str, list[float]], seed:
 
 
 def _robustness_text(rows: list[RobustnessRow], remark: str) -> str:
-    from rich.text import Text
-
     from spaql.evaluation.stress_tables import robustness_cells
+    from spaql.tables import aligned
 
     if not rows:
         return ""
-    parts: list[Any] = [Text("\nrobustness", style="bold"), _table(robustness_cells(rows))]
-    return rendered(*parts, *([Text(remark, style="dim")] if remark else []))
+    return "\n".join(["", "robustness", aligned(robustness_cells(rows)), *([remark] if remark else []), ""])
 
 
 def _bench(
@@ -191,18 +171,6 @@ def _bench(
     return bench if threshold is None else dataclasses.replace(bench, success=returns_at_least(threshold))
 
 
-def _write_csv(result: StressTest, path: Path) -> None:
-    from spaql.archive import write_atomically
-
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow([*result.names, "return", "length", "success", *result.measures])
-    for i, start in enumerate(result.starts.tolist()):
-        measured = [values[i] for values in result.measures.values()]
-        writer.writerow([*start, result.returns[i], result.lengths[i], int(result.success[i]), *measured])
-    write_atomically(path, text.getvalue().encode())
-
-
 def _data(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: int) -> dict[str, Any]:
     low, high = result.share_ci95
     return {
@@ -218,48 +186,26 @@ def _data(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: in
             }
             for episode in result.worst(worst)
         ],
-        "measures": {
-            name: {"unit": result.units[name], "median": middle, "worst": highest}
-            for name, (middle, highest) in result.summary.items()
-        },
         "robustness": [dataclasses.asdict(row) for row in rows],
     }
 
 
 def _text(result: StressTest, bench: Bench, worst: int) -> str:
-    from rich.text import Text
-
-    from spaql.evaluation.stress_tables import MEASURES_MEAN, measure_cells, worst_cells
+    from spaql.evaluation.stress_tables import worst_cells
+    from spaql.tables import aligned
 
     low, high = result.share_ci95
     quantiles = "  ".join(f"{q:.0%} {number(value, result.digits)}" for q, value in result.quantiles.items())
     region = ", ".join(f"{name} {a:.3g} to {b:.3g}" for name, (a, b) in bench.region.items())
-    parts: list[Any] = [
-        f"starts     {len(result.starts):,}, spread over {region}\n"
+    lines = [
+        f"starts     {len(result.starts):,}, spread over {region}",
         "           (spaql evaluate plays from the environment's own starts instead)",
         f"success    {100 * result.share:.1f} % of {len(result.starts):,} starts "
-        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %)\n"
+        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %)",
         f"           {result.success_means}",
-        f"return     {quantiles}\n           (quantiles over these starts)",
+        f"return     {quantiles}",
+        "           (quantiles over these starts)",
     ]
-    tables = {
-        "worst starts": worst_cells(result, worst) if worst else [],
-        f"closed loop: {result.holds}, over the starts that succeed": measure_cells(result),
-    }
-    for title, cells in tables.items():
-        if cells:
-            parts += [Text(f"\n{title}", style="bold"), _table(cells)]
-            if title.startswith("closed loop"):
-                parts.append(Text(MEASURES_MEAN, style="dim"))
-    return rendered(*parts)
-
-
-def _table(cells: list[dict[str, str]]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for i, column in enumerate(cells[0]):
-        table.add_column(column, justify="right" if i or not column else "left", header_style="dim")
-    for row in cells:
-        table.add_row(*row.values())
-    return table
+    if worst:
+        lines += ["", "worst starts", aligned(worst_cells(result, worst))]
+    return "\n".join(lines) + "\n"

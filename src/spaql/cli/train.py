@@ -18,7 +18,7 @@ from spaql.agents.train_tries import TRIES_FILE
 from spaql.agents.tries import SELECTION_EPISODES
 from spaql.cli.arguments import ChoiceOrOwn, complete_environment, quiet_option
 from spaql.cli.default_algorithm import CHOSEN, default_algorithm, recommended
-from spaql.cli.option_groups import options_as, problem_options
+from spaql.cli.option_groups import problem_options
 from spaql.cli.report import PATH, Report, reports, say
 from spaql.cli.setting_options import SHIPPED, TrainCommand, own_settings, setting_options
 from spaql.cli.training import Training, train_once
@@ -32,32 +32,6 @@ _STEPS = 5_000
 _SEARCH_STEPS = 1_000_000
 """Default number of training steps of treesearch."""
 
-_budget_options = options_as(
-    "budget",
-    [
-        click.option(
-            "--total-timesteps",
-            type=int,
-            help=f"training steps  [default: {_STEPS:,}; of treesearch {_SEARCH_STEPS:,}]",
-        ),
-        click.option(
-            "--iterations",
-            type=int,
-            help="instead: training episodes, each followed by an evaluation, except plantree's",
-        ),
-        click.option(
-            "--selection-episodes",
-            default=SELECTION_EPISODES,
-            help="episodes of each try, by which one is picked",
-        ),
-        click.option(
-            "--checkpoint-every",
-            default=100,
-            help="iterations after which --resume can go on",
-        ),
-    ],
-)
-
 
 @click.command(cls=TrainCommand)
 @click.argument("env", shell_complete=complete_environment)
@@ -67,12 +41,24 @@ _budget_options = options_as(
     help="algorithm, or MODULE:NAME for one of your own  [default: treesearch for a compiled plant with "
     "set-points, plantree for all others]",
 )
-@_budget_options
+@click.option(
+    "--total-timesteps",
+    type=int,
+    help=f"training steps  [default: {_STEPS:,}; of treesearch {_SEARCH_STEPS:,}]",
+)
+@click.option(
+    "--iterations",
+    type=int,
+    help="instead: training episodes, each followed by an evaluation, except plantree's",
+)
 @click.option("--seed", type=int, help="of all randomness; drawn if not given")
 @click.option(
     "--tries",
     default=1,
     help="train n seeds, pick one by episodes of each, and evaluate it by others",
+)
+@click.option(
+    "--selection-episodes", default=SELECTION_EPISODES, help="episodes of each try, by which one is picked"
 )
 @click.option(
     "--workers",
@@ -82,14 +68,6 @@ _budget_options = options_as(
 @click.option("--out", type=PATH, help="run folder  [default: runs/ENV/ALGO/seed=SEED]")
 @problem_options()
 @click.option(
-    "--reward-range",
-    metavar="LOW HIGH",
-    type=float,
-    nargs=2,
-    help="learn from rewards mapped from this range to [0, 1], such as -16.3 0; not plantree  [default: as "
-    "they are]",
-)
-@click.option(
     "--resume",
     is_flag=True,
     help="go on with the run in the run folder, up to --total-timesteps or --iterations in all",
@@ -98,7 +76,7 @@ _budget_options = options_as(
     "--verify",
     "verified",
     is_flag=True,
-    help="at the end, prove or refute what it does for 60 s; of equal tries, keep the one proven most",
+    help="at the end, prove or refute what it does for 60 s",
 )
 @quiet_option
 @reports("the result")
@@ -106,13 +84,14 @@ _budget_options = options_as(
 def train(
     env: str,
     algo: str | None,
-    budget: dict[str, Any],
+    total_timesteps: int | None,
+    iterations: int | None,
+    selection_episodes: int,
     seed: int | None,
     tries: int,
     workers: int | None,
     out: Path | None,
     described: dict[str, Any],
-    reward_range: tuple[float, float] | None,
     resume: bool,
     verified: bool,
     quiet: bool,
@@ -138,26 +117,30 @@ def train(
       spaql train Pendulum-v1 --algo spaql --levels 5 --iterations 300
       spaql train cartpole200 --algo my_module:my_algorithm --iterations 100
     """
-    if budget["iterations"] is not None and budget["total_timesteps"] is not None:
+    if iterations is not None and total_timesteps is not None:
         raise click.UsageError("Give --total-timesteps or --iterations, not both.")
     problem: EnvironmentLike = env
-    options = described | {"reward_range": reward_range}
+    options = described
     if algo is None:
         problem = make_problem(env, measured=False, **described)
-        options = {"reward_range": reward_range}  # the problem has all others
+        options = {}  # the problem has them
         algo = default_algorithm(problem)
         if algo != "plantree" and not quiet:
             say(CHOSEN, err=True)
-    spent = _budget(algo, **budget)
+    if iterations is None and total_timesteps is None:
+        total_timesteps = _SEARCH_STEPS if algo == "treesearch" else _STEPS
+    budget = Budget(
+        total_timesteps=total_timesteps, iterations=iterations, selection_episodes=selection_episodes
+    )
     agent = agent_type(algo)(problem, seed=seed, **options, **own_settings(algo, settings))
-    advice = recommended(agent.learner_type.name, spent.total_timesteps, agent.problem)
+    advice = recommended(agent.learner_type.name, total_timesteps, agent.problem)
     if advice and not quiet:
         say(advice, err=True)
     _check_options(agent, described["parallel"], tries, workers, verified=verified)
     training = Training(
         agent=agent,
         algo=algo,
-        budget=spent,
+        budget=budget,
         folder=out or _default_folder(agent),
         resume=resume,
         same_seed=seed is not None,
@@ -167,13 +150,6 @@ def train(
     _take(training.folder, resume=resume)
     with _advised(agent.problem.name, described["horizon"]):
         return train_once(training) if tries == 1 else train_several(training, tries, workers)
-
-
-def _budget(algo: str, *, total_timesteps: int | None, iterations: int | None, **counts: int) -> Budget:
-    """Return the budget that was asked for, or the default one of an algorithm."""
-    if iterations is None and total_timesteps is None:
-        total_timesteps = _SEARCH_STEPS if algo == "treesearch" else _STEPS
-    return Budget(total_timesteps=total_timesteps, iterations=iterations, **counts)
 
 
 def _default_folder(agent: Agent) -> Path:

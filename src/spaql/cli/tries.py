@@ -6,7 +6,7 @@ import functools
 import statistics
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,7 +14,6 @@ from spaql.agents import Agent, Tries, Try
 from spaql.agents.run_folder import save_run
 from spaql.agents.train_tries import (
     TRIES_FOLDER,
-    Prove,
     begin_table,
     check_tries,
     root_seed,
@@ -32,15 +31,9 @@ from spaql.formatting import counted, number, places, with_interval
 from spaql.simulate import Evaluation
 from spaql.workers import cores
 
-if TYPE_CHECKING:
-    from spaql.verify import Verdict
-
 
 def train_several(training: Training, tries: int, workers: int | None) -> Report:
-    """Train the tries of a run folder, save the picked one in it, and return its evaluation.
-
-    If it is to be verified, so are those that the selection episodes cannot tell from the best.
-    """
+    """Train the tries of a run folder, save the picked one in it, and return its evaluation."""
     agent = training.agent
     folder = training.folder
     workers = min(tries, cores()) if workers is None else workers
@@ -53,7 +46,6 @@ def train_several(training: Training, tries: int, workers: int | None) -> Report
     else:
         begin_table(folder, agent.seed, tries)
     finished = 0
-    verdicts: dict[int, Verdict] = {}
 
     def report(index: int, result: Try) -> None:
         nonlocal finished
@@ -61,18 +53,8 @@ def train_several(training: Training, tries: int, workers: int | None) -> Report
         if not training.quiet:
             say(shown_try(index, tries, result), err=True)
 
-    def prove(index: int, trained: Agent) -> float:
-        import spaql
-        from spaql.verify.verdict import percent
-
-        verdicts[index] = spaql.verify(trained)
-        proven = verdicts[index].proven
-        if not training.quiet:
-            say(f"try {index + 1} of {tries}: proven from {percent(proven)} of the states", err=True)
-        return proven
-
     try:
-        tried = _trained(training, tries, workers, report, prove if training.verified else None)
+        tried = _trained(training, tries, workers, report)
     except KeyboardInterrupt:
         say(
             f"Interrupted: {finished} of {tries} tries are finished in {folder}, and none is picked; "
@@ -89,7 +71,7 @@ def train_several(training: Training, tries: int, workers: int | None) -> Report
     if training.verified:
         import spaql
 
-        text += verdict_text(data, verdicts.get(tried.picked_index) or spaql.verify(agent), folder)
+        text += verdict_text(data, spaql.verify(agent), folder)
     return Report(data, text)
 
 
@@ -98,7 +80,6 @@ def _trained(
     tries: int,
     workers: int,
     report: Callable[[int, Try], None],
-    prove: Prove | None,
 ) -> Tries:
     """Train the tries; in this process, Ctrl-C waits for the end of an iteration, or of a proof."""
     train = functools.partial(
@@ -109,7 +90,6 @@ def _trained(
         tries=tries,
         workers=workers,
         finished=report,
-        prove=prove,
     )
     if workers > 1:
         return train()
@@ -143,7 +123,6 @@ def _data(agent: Agent, folder: Path, tried: Tries, fresh: Evaluation) -> dict[s
                 "selection_return": result.mean,
                 "selection_ci95": result.ci95,
                 "size": result.size,
-                "proven": result.proven,
                 "training_steps": result.training_steps,
                 "interactions": result.interactions,
                 "selection_steps": result.selection_steps,
@@ -169,10 +148,9 @@ def _text(data: dict[str, Any], tried: Tries, fresh: Evaluation) -> str:
     each = counted(data["selection_episodes"], "selection episode")
     why = "the best"
     if tried.alike > 1:
-        most = "smallest" if picked.proven is None else "one proven from most states, then the smallest,"
-        why = f"the {most} of the {tried.alike} that these episodes cannot tell from the best"
-    if tried.alike > 1 and picked.size is None:
-        why = "the best, though these episodes cannot tell it from others"
+        why = f"the smallest of the {tried.alike} that these episodes cannot tell from the best"
+        if picked.size is None:
+            why = "the best, though these episodes cannot tell it from others"
     digits = places(data["tries_mean"], data["tries_sd"])
     size = f"{picked.shown_size}, " if picked.shown_size else ""
     return "\n".join(

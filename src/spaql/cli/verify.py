@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, algorithm_option, existing_run, quiet_option, read_to_play
-from spaql.cli.report import PATH, Report, numbers, reports
+from spaql.cli.report import PATH, Report, named, numbers, read_numbers, reports
 from spaql.entry_points import load_hook
 from spaql.errors import SettingError, require
 from spaql.formatting import duration
@@ -27,14 +27,11 @@ def _ranges(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     """Return ranges of numbers of the state by name."""
     ranges = {}
     for text in texts:
-        name, sign, ends = text.rpartition("=")
-        low, comma, high = ends.partition(",")
-        try:
-            ranges[name.strip()] = float(low), float(high)
-        except ValueError:
-            sign = ""
-        if not (sign and comma and name.strip()):
-            raise click.BadParameter(f'write a name and two ends, such as "speed [rad/s]=-2,2", not {text!r}')
+        name, ends = named(text, '"speed [rad/s]=-2,2"')
+        pair = read_numbers(ends)
+        if len(pair) != 2:
+            raise click.BadParameter(f"{text!r} has not two ends: write a lower and an upper one")
+        ranges[name] = pair[0], pair[1]
     return ranges
 
 

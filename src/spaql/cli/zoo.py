@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from spaql.cli.report import PATH, Report, reports
 from spaql.formatting import counted, number, places, with_interval
@@ -69,18 +68,8 @@ def _beside(other: Beside, controller: Entry) -> str:
     return f"{other.name} {number(other.mean, places(controller.mean, controller.ci95))}"
 
 
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from spaql.zoo import entries
-
-    return [
-        CompletionItem(controller.name, help=f"{controller.problem}, {controller.algorithm}")
-        for controller in entries()
-        if controller.name.startswith(incomplete)
-    ]
-
-
 @zoo.command()
-@click.argument("name", shell_complete=_complete)
+@click.argument("name")
 @click.option("--out", type=PATH, required=True, help="file to write, such as oven.spaql")
 @reports("the name of the file, and what is known of the controller")
 def get(name: str, out: Path) -> Report:

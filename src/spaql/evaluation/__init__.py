@@ -1,6 +1,6 @@
 """Evaluation: fresh episodes, stress tests, robustness, measures of a closed loop, sizes."""
 
-from spaql.evaluation.bench import Bench, Signal, Success, find_bench
+from spaql.evaluation.bench import Bench, Success, find_bench
 from spaql.evaluation.beside import Comparison, Judged, beside
 from spaql.evaluation.control import (
     Actuator,
@@ -11,12 +11,10 @@ from spaql.evaluation.control import (
     step_response,
 )
 from spaql.evaluation.episodes import evaluate, start_states
-from spaql.evaluation.measures import Measures, measure
 from spaql.evaluation.model_errors import model_errors
 from spaql.evaluation.plain_controllers import PlainControllers, plain_controllers
 from spaql.evaluation.plant_parameters import parameters_of, with_parameters
 from spaql.evaluation.robustness import RobustnessRow, robustness
-from spaql.evaluation.safe_action import SafeActionRow, safe_action_use
 from spaql.evaluation.size_curve import SizedTree, size_curve, smallest_within
 from spaql.evaluation.step_test import Response, StepTest, step_test
 from spaql.evaluation.stress import StressTest, sample_starts, stress
@@ -29,12 +27,9 @@ __all__ = [
     "ControlMeasures",
     "Evaluation",
     "Judged",
-    "Measures",
     "PlainControllers",
     "Response",
     "RobustnessRow",
-    "SafeActionRow",
-    "Signal",
     "SizedTree",
     "StepResponse",
     "StepTest",
@@ -45,12 +40,10 @@ __all__ = [
     "evaluate",
     "evaluate_control",
     "find_bench",
-    "measure",
     "model_errors",
     "parameters_of",
     "plain_controllers",
     "robustness",
-    "safe_action_use",
     "sample_starts",
     "size_curve",
     "smallest_within",

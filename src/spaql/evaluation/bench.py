@@ -1,4 +1,4 @@
-"""Test benches: the initial states, controlled signal and variable parameters of a plant."""
+"""Test benches: the initial states, the criterion of success and the variable parameters of a plant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.problems import Problem
 from spaql.simulate.episode import Episode, Floats
@@ -26,26 +25,6 @@ class Success:
     """Description of the criterion."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Signal:
-    """A signal to be held at a set-point."""
-
-    name: str
-    read: Callable[[Floats], Floats]
-    """Returns the signal from the observations of an episode, one per row."""
-    unit: str = ""
-    setpoint: float = 0.0
-    band: float
-    """Distance from the set-point within which it counts as settled."""
-    tail: int
-    """Steps at the end of an episode that show the steady state."""
-
-    @property
-    def means(self) -> str:
-        """Description of the signal and its set-point."""
-        return f"{self.name} at {self.setpoint:g} ± {self.band:g} {self.unit}".rstrip()
-
-
 SURVIVES = Success(lambda episode: not episode.terminated, "the episode is not terminated")
 REACHES = Success(lambda episode: episode.terminated, "the goal is reached before the horizon")
 
@@ -54,16 +33,6 @@ def returns_at_least(threshold: float) -> Success:
     """Return the criterion that the return is at least a threshold."""
     threshold = real_number("threshold", threshold)
     return Success(lambda episode: episode.total >= threshold, f"the return is at least {threshold:g}")
-
-
-def held(signal: Signal, within: float, means: str) -> Success:
-    """Return the criterion that the signal's last samples are near the set-point, on average."""
-
-    def rule(episode: Episode) -> bool:
-        last = signal.read(episode.observations)[-signal.tail :]
-        return not episode.terminated and float(np.abs(last - signal.setpoint).mean()) <= within
-
-    return Success(rule, means)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +45,8 @@ class Bench:
         The name of each number of the plant's state, with the range of its initial values.
     success
         The criterion of success.
-    signal
-        The signal to be held at a set-point, if any.
     time_step
         Seconds between two actions, if known.
-    action_values
-        Physical values of Discrete actions, such as forces; their indices by default.
-    action_unit
-        Unit of these, or of the components of an action.
     axes
         The two numbers of the state that are the axes of a map.
     parameters
@@ -102,10 +65,7 @@ class Bench:
 
     region: Mapping[str, tuple[float, float]]
     success: Success = SURVIVES
-    signal: Signal | None = None
     time_step: float | None = None
-    action_values: tuple[float, ...] = ()
-    action_unit: str = ""
     axes: tuple[int, int] = (0, 1)
     parameters: tuple[str, ...] = ()
     derived: Mapping[str, Callable[[Any], float]] = field(default_factory=dict)
@@ -122,14 +82,13 @@ class Bench:
         return np.array([high for _, high in self.region.values()], np.float64)
 
 
-def _from_upright(observations: Floats) -> NDArray[np.float64]:
-    """Return Pendulum's unwrapped angle; 0 is the upright position nearest to the last one."""
-    angle = np.unwrap(np.arctan2(observations[:, 1], observations[:, 0]))
-    return np.asarray(angle - math.tau * round(float(angle[-1]) / math.tau))
+def _is_upright(episode: Episode) -> bool:
+    """Return whether Pendulum is near the upright position at the end, on average over two seconds."""
+    angle = np.unwrap(np.arctan2(episode.observations[:, 1], episode.observations[:, 0]))
+    turns = math.tau * round(float(angle[-1]) / math.tau)
+    return not episode.terminated and float(np.abs(angle[-40:] - turns).mean()) <= math.radians(20)
 
 
-_POLE = Signal(name="pole angle", unit="rad", read=lambda seen: seen[:, 2], band=0.05, tail=100)
-_ANGLE = Signal(name="angle from upright", unit="rad", read=_from_upright, band=0.1, tail=40)
 _SLOPE = MappingProxyType({"position": (-1.2, 0.4), "speed": (-0.07, 0.07)})
 
 BENCHES: Mapping[str, Bench] = MappingProxyType(
@@ -142,10 +101,7 @@ BENCHES: Mapping[str, Bench] = MappingProxyType(
                 "pole angle [rad]": (-math.radians(6), math.radians(6)),
                 "pole speed [rad/s]": (-1.0, 1.0),
             },
-            signal=_POLE,
             time_step=0.02,
-            action_values=(-10.0, 10.0),
-            action_unit="N",
             axes=(2, 3),
             parameters=("gravity", "masscart", "masspole", "length", "force_mag"),
             derived={
@@ -155,10 +111,8 @@ BENCHES: Mapping[str, Bench] = MappingProxyType(
         ),
         "Pendulum-v1": Bench(
             region={"angle [rad]": (-math.pi, math.pi), "speed [rad/s]": (-8.0, 8.0)},
-            success=held(_ANGLE, math.radians(20), "within 20° of upright on average over the last 2 s"),
-            signal=_ANGLE,
+            success=Success(_is_upright, "within 20° of upright on average over the last 2 s"),
             time_step=0.05,
-            action_unit="Nm",
             parameters=("g", "m", "l"),
         ),
         "MountainCar-v0": Bench(region=_SLOPE, success=REACHES, parameters=("force", "gravity")),
@@ -172,8 +126,6 @@ BENCHES: Mapping[str, Bench] = MappingProxyType(
             },
             success=REACHES,
             time_step=0.2,
-            action_values=(-1.0, 0.0, 1.0),
-            action_unit="Nm",
             parameters=("LINK_LENGTH_1", "LINK_MASS_1", "LINK_MASS_2", "LINK_MOI"),
         ),
     }

@@ -10,12 +10,10 @@ import numpy as np
 from spaql.agents import Agent, Design
 from spaql.classical import Tuned, tune
 from spaql.classical.tuning import check_method
-from spaql.controllers import Policy
 from spaql.errors import SettingError
 from spaql.evaluation.conditions import CONDITION_TEXTS, conditions_of, in_condition
 from spaql.evaluation.control import ControlMeasures, evaluate_control
 from spaql.evaluation.episodes import Playable, policy_and_problem
-from spaql.evaluation.step_test import Response, has_step_test, step_test
 from spaql.problems import EnvironmentLike, Problem
 from spaql.simulate import Evaluation
 from spaql.stats import mean_ci95
@@ -52,9 +50,6 @@ class Judged:
     """Mean return minus that of the first controller, in the same episodes."""
     difference_ci95: float = 0.0
     """Half-width of the 95 % interval of the difference, from paired episodes."""
-    response: Response | None = None
-    """What it did in a step test, where there is one (see `spaql.evaluation.step_test`): with the rows of the
-    first condition."""
 
     @property
     def is_outdone(self) -> bool:
@@ -142,7 +137,6 @@ def beside(
     steps: int = TUNING_STEPS,
     episodes: int = 100,
     seed: int = 0,
-    deterministic: bool = False,
 ) -> Comparison:
     """Evaluate a controller, and textbook controllers that are tuned for the same plant.
 
@@ -164,8 +158,6 @@ def beside(
         other ones in compiled dynamics.
     seed
         Of the tuning and of the episodes, which are different streams.
-    deterministic
-        Play a ball's centre or first action instead of drawing from it.
 
     Examples
     --------
@@ -180,18 +172,15 @@ def beside(
     if conditions is None:
         conditions = conditions_of(agent, problem)
     tuned, refused = tuned_methods(in_condition(problem, conditions[0]), methods, steps=steps, seed=seed)
-    policies: dict[str, Policy] = {"this": policy, **{method.name: method.policy for method in tuned}}
-    responses = step_test(problem, policies).responses if has_step_test(problem) else {}
     judged: dict[str, list[Judged]] = {}
     for condition in conditions:
         where = in_condition(problem, condition)
-        own = evaluate_control(policy, where, episodes=episodes, seed=seed, deterministic=deterministic)
-        shown = {} if judged else responses  # the step test is the same in all conditions
-        rows = [Judged("this", *own, response=shown.get("this"))]
+        own = evaluate_control(policy, where, episodes=episodes, seed=seed)
+        rows = [Judged("this", *own)]
         for method in tuned:
             evaluation, control = evaluate_control(method.policy, where, episodes=episodes, seed=seed)
             off, half = mean_ci95(evaluation.returns - own[0].returns)
-            more = method.text, method.numbers, method.steps, off, half, shown.get(method.name)
+            more = method.text, method.numbers, method.steps, off, half
             rows.append(Judged(method.name, evaluation, control, *more))
         judged[condition] = rows
     return Comparison(judged, refused)

@@ -12,9 +12,8 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import ArrayLike, NDArray
 
-from spaql.controllers import Policy, RecordingPolicy
+from spaql.controllers import RecordingPolicy
 from spaql.evaluation.episodes import Playable, policy_and_problem
-from spaql.evaluation.measures import settling_time
 from spaql.problems import EnvironmentLike, Problem
 from spaql.simulate import Evaluation, fresh_episodes
 from spaql.spaces import action_names, observation_names
@@ -132,6 +131,21 @@ def step_response(
     return StepResponse(rise, beyond, settling_time(y, setpoint, band, time_step), rest, total)
 
 
+def settling_time(signal: ArrayLike, setpoint: float, band: float, time_step: float = 1.0) -> float:
+    """Return the time after which the signal stays within the band; infinite if it is outside at the end.
+
+    Examples
+    --------
+    >>> settling_time([1.0, 0.0, 0.5, 0.05, 0.0], 0.0, 0.1)
+    3.0
+    """
+    outside = np.flatnonzero(np.abs(np.asarray(signal, np.float64) - setpoint) > band)
+    if len(outside) == 0:
+        return 0.0
+    first_inside = int(outside[-1]) + 1
+    return math.inf if first_inside == len(np.asarray(signal)) else first_inside * time_step
+
+
 def _first(true: NDArray[np.bool_]) -> float:
     places = np.flatnonzero(true)
     return float(places[0]) if len(places) else math.inf
@@ -235,8 +249,6 @@ def evaluate_control(
     *,
     episodes: int = 100,
     seed: int = 0,
-    deterministic: bool = False,
-    parallel: bool = False,
 ) -> tuple[Evaluation, ControlMeasures]:
     """Return the evaluation of `spaql.evaluate` with the same arguments, and measures of its closed loops.
 
@@ -254,19 +266,12 @@ def evaluate_control(
     """
     episodes = whole_number("episodes", episodes, least=1)
     policy, problem = policy_and_problem(agent, env)
-    problem = dataclasses.replace(problem, parallel=True) if parallel else problem
-    evaluation, watched = _watched(policy, problem, episodes, seed, deterministic)
+    watched = RecordingPolicy(policy)
+    evaluation = fresh_episodes(watched, problem, episodes, seed)
     if problem.dynamics is not None and policy.draws:
-        played = fresh_episodes(policy, problem, episodes, seed, deterministic=deterministic)
+        played = fresh_episodes(policy, problem, episodes, seed)
     else:
         played = evaluation
     observations = watched.episodes(evaluation.lengths)
     actions = watched.episodes_of_actions(evaluation.lengths)
     return played, measure_control(problem, observations, actions)
-
-
-def _watched(
-    policy: Policy, problem: Problem, episodes: int, seed: int, deterministic: bool
-) -> tuple[Evaluation, RecordingPolicy]:
-    watched = RecordingPolicy(policy)
-    return fresh_episodes(watched, problem, episodes, seed, deterministic=deterministic), watched

@@ -11,13 +11,12 @@ from spaql.evaluation.control import BAND
 from spaql.formatting import duration, number, places, with_interval
 from spaql.tables import TextTable
 
-_MEASURES = (
+MEASURES_MEAN = (
     "Medians over responses of rise time (10 to 90 % of a step), overshoot and settling time (within "
     f"{100 * BAND:.0f} % of the step, or three standard deviations of the noise); means of the error at rest "
     "(last tenth) and of the integral of the absolute error (IAE). Movement: mean change from a sample to "
     "the next, of the range."
 )
-_INTERACTION = "Interaction: the largest change of a number after a step of another set-point."
 LADDER_MEANS = (
     "Structures that were tried, all evaluated from the same starts, and the one that was chosen (>): the "
     "plainest to which no larger one adds more than 1 % of the score for each kind of feature and each leaf, "
@@ -93,15 +92,8 @@ def loop_tables(rows: Sequence[Judged], where: str) -> Iterator[tuple[str, TextT
     first = rows[0]
     for j, tracking in enumerate(first.control.tracking):
         yield f"{tracking.name} to {tracking.setpoint}, in episodes of {where}", tracking_cells(rows, j)
-        if first.response is not None:
-            yield f"{tracking.name} in a step test without noise, then under load", step_test_cells(rows, j)
     for k, actuator in enumerate(first.control.actuators):
         yield actuator.name, actuator_cells(rows, k)
-
-
-def measures_mean(rows: Sequence[Judged]) -> str:
-    """Return what the columns of these tables mean."""
-    return f"{_MEASURES} {_INTERACTION}" if len(rows[0].control.tracking) > 1 else _MEASURES
 
 
 def tracking_cells(rows: Sequence[Judged], index: int) -> TextTable:
@@ -120,28 +112,6 @@ def tracking_cells(rows: Sequence[Judged], index: int) -> TextTable:
                 "error at rest": _value(tracking.error_at_rest, tracking.unit),
                 "worst": _value(tracking.worst_error_at_rest, tracking.unit),
                 "IAE": _value(tracking.integral_of_absolute_error, f"{tracking.unit} {time}".strip()),
-            }
-        )
-    return cells
-
-
-def step_test_cells(rows: Sequence[Judged], index: int) -> TextTable:
-    """Return how controllers do in a step test, for one number with a set-point."""
-    cells = []
-    for row in rows:
-        assert row.response is not None
-        response = row.response.steps[index]
-        unit = row.control.tracking[index].unit
-        interaction = _value(row.response.interactions[index], unit)
-        cells.append(
-            {
-                "controller": row.name,
-                "rise": _time(response.rise_time, row.control.time_unit),
-                "overshoot": _share(response.overshoot),
-                "settling": _time(response.settling_time, row.control.time_unit),
-                "error at rest": _value(response.error_at_rest, unit),
-                **({"interaction": interaction} if len(row.response.steps) > 1 else {}),
-                "under load": _value(row.response.errors_under_load[index], unit),
             }
         )
     return cells

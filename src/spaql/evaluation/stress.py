@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-from gymnasium.spaces import Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
 from spaql.evaluation.bench import Bench, find_bench
 from spaql.evaluation.episodes import Playable, policy_and_problem
-from spaql.evaluation.measures import Measures, measure
 from spaql.formatting import counted, number, places
 from spaql.problems import Dynamics, EnvironmentLike, Problem
-from spaql.simulate.episode import Episode, Floats
+from spaql.simulate.episode import Floats
 from spaql.simulate.play import play
 from spaql.simulate.returns import EpisodeSummary, quantiles_of, worst_episodes
 from spaql.stats import mean_ci95, wilson_ci95
 from spaql.values import whole_number
-
-Sampling = Literal["sobol", "grid"]
-MEASURES = tuple(f.name for f in dataclasses.fields(Measures))
 
 
 @dataclass(frozen=True)
@@ -39,12 +31,6 @@ class StressTest:
     lengths: NDArray[np.int64]
     success: NDArray[np.bool_]
     success_means: str
-    holds: str
-    """Description of the signal and its set-point; empty without one."""
-    measures: Mapping[str, Floats]
-    """Measures of each episode (`spaql.evaluation.Measures`); empty without a signal."""
-    units: Mapping[str, str]
-    """Units of the measures."""
 
     def __repr__(self) -> str:
         share, low, high = (f"{100 * part:.1f} %" for part in (self.share, *self.share_ci95))
@@ -74,41 +60,30 @@ class StressTest:
         """Quantiles of the returns: 5, 25, 50, 75 and 95 %."""
         return quantiles_of(self.returns)
 
-    @property
-    def summary(self) -> dict[str, tuple[float, float]]:
-        """Median and worst of each measure over the starts that succeed; NaN where none does."""
-        if not self.success.any():
-            return dict.fromkeys(self.measures, (np.nan, np.nan))
-        return {
-            name: (float(np.median(values[self.success])), float(values[self.success].max()))
-            for name, values in self.measures.items()
-        }
-
     def worst(self, k: int = 10) -> list[EpisodeSummary]:
         """Return the k episodes with the lowest returns, the worst first."""
         return worst_episodes(self.returns, self.lengths, self.starts, k)
 
 
-def sample_starts(bench: Bench, n: int, sampling: Sampling = "sobol", seed: int = 0) -> Floats:
-    """Return starts that cover the region of a bench, one per row.
+def sample_starts(bench: Bench, n: int, seed: int = 0) -> Floats:
+    """Return starts that cover the region of a bench, one per row: a scrambled Sobol sequence.
+
+    It needs SciPy: `pip install spaql[stats]`.
 
     Parameters
     ----------
     bench
         The bench, with the region of starts.
     n
-        Number of starts; a grid has the largest number that is equal along all dimensions.
-    sampling
-        `sobol`, a scrambled Sobol sequence (needs SciPy, `pip install spaql[stats]`); or `grid`, the centres
-        of equal boxes.
+        Number of starts.
     seed
         Of the scrambling.
 
     Examples
     --------
     >>> bench = Bench(region={"x": (0.0, 4.0), "y": (-1.0, 1.0)})
-    >>> sample_starts(bench, 5, "grid").tolist()
-    [[1.0, -0.5], [1.0, 0.5], [3.0, -0.5], [3.0, 0.5]]
+    >>> sample_starts(bench, 5).shape
+    (5, 2)
     """
     n = whole_number("The number of starts", n, least=1)
     low = bench.low
@@ -117,23 +92,13 @@ def sample_starts(bench: Bench, n: int, sampling: Sampling = "sobol", seed: int 
         raise SettingError(
             "The region of starts needs two finite numbers for each range, the lower one first."
         )
-    if sampling == "sobol":
-        return low + (high - low) * _sobol(len(low), n, seed)
-    side = int(n ** (1 / len(low)) + 1e-9)
-    axes = [a + (b - a) * (np.arange(side) + 0.5) / side for a, b in zip(low, high, strict=True)]
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(low))
-
-
-def _sobol(dims: int, n: int, seed: int) -> Floats:
     try:
         from scipy.stats import qmc
     except ImportError as error:
-        raise MissingExtraError(
-            "Sobol sequences need SciPy: pip install 'spaql[stats]', or sample a grid.",
-            settings={"sampling": "grid"},
-        ) from error
-    sequence = qmc.Sobol(dims, scramble=True, seed=whole_number("seed", seed, least=0))
-    return np.asarray(sequence.random_base2(max(0, n - 1).bit_length())[:n], np.float64)
+        raise MissingExtraError("Stress tests need SciPy: pip install 'spaql[stats]'.") from error
+    sequence = qmc.Sobol(len(low), scramble=True, seed=whole_number("seed", seed, least=0))
+    places = np.asarray(sequence.random_base2(max(0, n - 1).bit_length())[:n], np.float64)
+    return low + (high - low) * places
 
 
 def stress(
@@ -142,7 +107,6 @@ def stress(
     *,
     bench: Bench | None = None,
     starts: int | ArrayLike = 2_000,
-    sampling: Sampling = "sobol",
     seed: int = 0,
 ) -> StressTest:
     """Return episodes from each of many starts, with deterministic actions as in rules and exported code.
@@ -158,8 +122,6 @@ def stress(
         and for plants of your own that declare a range for every number of their state.
     starts
         Number of starts in the bench's region; or the starts themselves, one state per row.
-    sampling
-        `sobol` or `grid` (see `sample_starts`).
     seed
         Of the starts.
 
@@ -167,14 +129,14 @@ def stress(
     --------
     >>> import spaql
     >>> agent = spaql.SPAQL("pendulum5", seed=0)
-    >>> result = stress(agent, starts=64, sampling="grid")
+    >>> result = stress(agent, starts=64)
     >>> result.starts.shape, len(result.worst(3)), 0 <= result.share <= 1
     ((64, 2), 3, True)
     """
     policy, problem = policy_and_problem(agent, env)
     bench = bench or known_bench(problem)
     if np.ndim(starts) == 0:
-        states = sample_starts(bench, whole_number("starts", starts, least=1), sampling, seed)
+        states = sample_starts(bench, whole_number("starts", starts, least=1), seed)
     else:
         states = np.array(starts, np.float64)
         if states.ndim != 2 or states.shape[1] != len(bench.region) or not len(states):
@@ -184,16 +146,12 @@ def stress(
     totals = np.empty(len(states))
     lengths = np.empty(len(states), np.int64)
     success = []
-    measured = {name: np.empty(len(states)) for name in MEASURES} if bench.signal is not None else {}
     for i, episode in enumerate(play(policy, problem, states, bench.set_state)):
         totals[i] = episode.total
         lengths[i] = episode.length
         if not np.isfinite(totals[i]):
             raise BadEnvironmentError(f"The rewards from start {states[i]} add up to {totals[i]}.")
         success.append(bool(bench.success.rule(episode)))
-        if measured:
-            for name, value in dataclasses.asdict(_measured(episode, bench, problem)).items():
-                measured[name][i] = value
     return StressTest(
         tuple(bench.region),
         states,
@@ -201,9 +159,6 @@ def stress(
         lengths,
         np.array(success, np.bool_),
         bench.success.means,
-        bench.signal.means if bench.signal is not None else "",
-        measured,
-        _units(bench) if measured else {},
     )
 
 
@@ -238,39 +193,3 @@ def _declares_its_states(plant: Dynamics) -> bool:
         return False
     states = np.random.default_rng(0).uniform(low, high, (8, len(low)))
     return all(plant.observe(state) == state for state in map(tuple, states.tolist()))
-
-
-def _measured(episode: Episode, bench: Bench, problem: Problem) -> Measures:
-    signal = bench.signal
-    space = problem.actions.space
-    assert signal is not None
-    actions = episode.action_rows
-    if isinstance(space, Discrete):
-        index = actions[:, 0].astype(np.int64) - int(space.start)
-        values = np.array(bench.action_values) if bench.action_values else np.arange(float(space.n))
-        actions = values[index]
-    return measure(
-        signal.read(episode.observations),
-        actions,
-        setpoint=signal.setpoint,
-        band=signal.band,
-        tail=signal.tail,
-        time_step=bench.time_step or 1.0,
-    )
-
-
-def _units(bench: Bench) -> dict[str, str]:
-    """Return the unit of each measure; a step is the unit of time where the time step is not known."""
-    assert bench.signal is not None
-    time = "s" if bench.time_step else "steps"
-    signal = bench.signal.unit
-    action = bench.action_unit
-    return {
-        "settling_time": time,
-        "overshoot": signal,
-        "steady_state_error": signal,
-        "limit_cycle": signal,
-        "effort": f"{action}² {time}" if action else time,
-        "switches": "1/s" if bench.time_step else "1/step",
-        "chattering": action,
-    }

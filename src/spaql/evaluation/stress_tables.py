@@ -10,11 +10,6 @@ from spaql.evaluation.stress import StressTest
 from spaql.formatting import number, places, with_interval
 from spaql.tables import TextTable
 
-MEASURES_MEAN = (
-    "effort: the squared action, summed over time. switches: how often the action changes in a unit of time. "
-    "chattering: the mean change of the action from one step to the next."
-)
-
 
 def worst_cells(result: StressTest, k: int) -> TextTable:
     """Return the k worst starts, one row each."""
@@ -30,23 +25,6 @@ def worst_cells(result: StressTest, k: int) -> TextTable:
             }
         )
     return rows
-
-
-def measure_cells(result: StressTest) -> TextTable:
-    """Return the measures of the closed loop, one row each."""
-
-    def shown(value: float) -> str:
-        return "never" if value == math.inf else "" if math.isnan(value) else f"{value:.3g}"
-
-    return [
-        {
-            "measure": name.replace("_", " "),
-            "median": shown(middle),
-            "worst": shown(highest),
-            "unit": result.units[name],
-        }
-        for name, (middle, highest) in result.summary.items()
-    ]
 
 
 def robustness_cells(rows: Sequence[RobustnessRow]) -> TextTable:

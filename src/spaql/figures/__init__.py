@@ -3,14 +3,10 @@
 from spaql.figures.axis import Axis, angle_axis, plain_axis
 from spaql.figures.basin import BasinRecord, compute_basin
 from spaql.figures.counterexamples import CounterexampleRecord, EpisodePanel, compute_counterexample
-from spaql.figures.coverage import CoverageRecord, compute_coverage
 from spaql.figures.drawing import Record, draw, read, redraw, register, save_as, svg
-from spaql.figures.growth import Growth, GrowthFrame, GrowthRecord, animate, compute_growth
 from spaql.figures.maps import AxisRange, MapRecord, Outline, Piece, Trail, compute_map
 from spaql.figures.overlays import compute_balls, compute_phase
-from spaql.figures.plants import PlantRecord, compute_plant
 from spaql.figures.response import ResponsePanel, ResponseRecord, compute_response
-from spaql.figures.sizes import SizesRecord, compute_sizes
 from spaql.figures.trees import TreeNode, TreeRecord, compute_tree
 from spaql.figures.verdicts import VerdictRecord, compute_verdict
 
@@ -19,35 +15,24 @@ __all__ = [
     "AxisRange",
     "BasinRecord",
     "CounterexampleRecord",
-    "CoverageRecord",
     "EpisodePanel",
-    "Growth",
-    "GrowthFrame",
-    "GrowthRecord",
     "MapRecord",
     "Outline",
     "Piece",
-    "PlantRecord",
     "Record",
     "ResponsePanel",
     "ResponseRecord",
-    "SizesRecord",
     "Trail",
     "TreeNode",
     "TreeRecord",
     "VerdictRecord",
     "angle_axis",
-    "animate",
     "compute_balls",
     "compute_basin",
     "compute_counterexample",
-    "compute_coverage",
-    "compute_growth",
     "compute_map",
     "compute_phase",
-    "compute_plant",
     "compute_response",
-    "compute_sizes",
     "compute_tree",
     "compute_verdict",
     "draw",

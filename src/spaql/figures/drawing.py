@@ -29,7 +29,6 @@ class _Kind:
     name: str
     record_type: type
     draw: Callable[[Any], Figure]
-    animate: Callable[[Any], bytes] | None
 
 
 FIGURES = "spaql.figures"
@@ -38,14 +37,9 @@ _KINDS: dict[str, _Kind] = {}
 _KIND_OF: dict[type, _Kind] = {}
 
 
-def register(
-    name: str,
-    record_type: type,
-    draw: Callable[[Any], Figure],
-    animate: Callable[[Any], bytes] | None = None,
-) -> None:
-    """Register a kind of figure: the dataclass of its record, and how it is drawn and animated."""
-    _KINDS[name] = _KIND_OF[record_type] = _Kind(name, record_type, draw, animate)
+def register(name: str, record_type: type, draw: Callable[[Any], Figure]) -> None:
+    """Register a kind of figure: the dataclass of its record, and how it is drawn."""
+    _KINDS[name] = _KIND_OF[record_type] = _Kind(name, record_type, draw)
 
 
 # No dates, so that equal records have equal files.
@@ -104,19 +98,10 @@ def svg(record: Record) -> str:
 
 
 def save_as(record: Record, path: str | os.PathLike[str]) -> None:
-    """Draw a record into one file, in the format of its suffix: .svg, .pdf or .png.
-
-    A record of growth may also be an animated .gif.
-    """
+    """Draw a record into one file, in the format of its suffix: .svg, .pdf or .png."""
     suffix = Path(path).suffix.removeprefix(".").lower()
-    animate = _KIND_OF[type(record)].animate
-    if suffix == "gif" and animate is not None:
-        write_atomically(Path(path), animate(record))
-        return
     if suffix not in _METADATA:
-        raise SettingError(
-            f"{Path(path)} ends in no format of pictures: call it .svg, .pdf or .png (or .gif for growth)."
-        )
+        raise SettingError(f"{Path(path)} ends in no format of pictures: call it .svg, .pdf or .png.")
     write_atomically(Path(path), _rendered(record, suffix)[0])
 
 

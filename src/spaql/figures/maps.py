@@ -1,9 +1,11 @@
-"""Maps of a policy over two of its observations: actions, values, visits, and episodes."""
+"""Maps of a policy over two of its observations: actions, values, and episodes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -12,19 +14,26 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.evaluation.episodes import Playable
 from spaql.figures.axis import Axis, Floats, find_axis
+from spaql.figures.colours import choice_colours, number_map, paler
+from spaql.figures.drawing import register
 from spaql.figures.scene import Scene, partition_policy, set_scene
+from spaql.figures.style import multiples_of_pi, new_figure
 from spaql.formatting import counted
 from spaql.kernels.partition.greedy import greedy_balls
 from spaql.problems import EnvironmentLike
 from spaql.spaces import find_observation, split_unit
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_INK = "#222222"
+"""Of episodes, and of the outlines of balls."""
 _AVERAGED = 64
 """The number of states that a map is averaged over, at most."""
 _ROUNDING = 1e-12
 """Relative tolerance: Q is a mean that is updated step by step."""
-SHOWN = ("action", "value", "visits")
-_LABELS = {"value": "highest Q", "visits": "visits of the greedy ball (log)"}
-_SUBJECTS = {"action": "what the policy does", "value": "the highest Q", "visits": "experience"}
+SHOWN = ("action", "value")
 _AT_THE_CLIP = "reward of one step and bonus, not values"
 
 
@@ -74,7 +83,7 @@ class MapRecord:
     title: str
     note: str
     shows: str
-    """`action`, `value` or `visits`."""
+    """`action` or `value`."""
     x: AxisRange
     y: AxisRange
     values: tuple[tuple[float, ...], ...]
@@ -128,7 +137,6 @@ def compute_map(
     x_limits: tuple[float, float] | None = None,
     y_limits: tuple[float, float] | None = None,
     step: int | None = None,
-    episode: int | None = None,
     episodes: int = 20,
     seed: int = 0,
     resolution: int = 240,
@@ -149,9 +157,9 @@ def compute_map(
     env
         Where to play episodes; the agent's own problem by default, and none for a policy or tree.
     shows
-        `action`, without sampling; or of a partition the `value`, which is the highest Q of a state, or the
-        `visits` of the ball that has it, those of its parents included. Where no Q is below the horizon,
-        as with rewards of 0 or more, Q depends on the visits alone, and the title and note of `value` say so.
+        `action`, without sampling; or of a partition the `value`, which is the highest Q of a state. Where no
+        Q is below the horizon, as with rewards of 0 or more, Q depends on the visits alone, and the title and
+        note say so.
     action
         Which number of a Box of actions.
     at
@@ -159,10 +167,7 @@ def compute_map(
     x_limits, y_limits
         Ends of the axes; those of the visited states by default, and a whole turn for an angle.
     step
-        The time step, of a policy that depends on it (AQL), or of an episode.
-    episode
-        The seed of an episode: show the policy at its sample `step`, with the memory of then, instead of an
-        average.
+        The time step, of a policy that depends on it (AQL).
     episodes, seed
         Of the episodes, which are played with deterministic actions.
     resolution
@@ -176,7 +181,7 @@ def compute_map(
     >>> record.x.label, record.y.label, len(record.values), record.label
     ('angle [rad]', 'speed [rad/s]', 4, 'torque [Nm]')
     """
-    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed, episode=episode)
+    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed)
     plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {})
     return chart(scene, plane, shows, action, resolution)
 
@@ -210,9 +215,7 @@ def lay_out(
             "episodes in."
         )
     states = scene.blank
-    if scene.moment is not None and visited is not None:
-        states = visited[scene.moment : scene.moment + 1].copy()
-    elif (free or scene.policy.remembers) and visited is not None:
+    if (free or scene.policy.remembers) and visited is not None:
         states = visited[np.unique(np.linspace(0, len(visited) - 1, _AVERAGED).astype(np.int64))]
         if not averaged:
             states = np.median(visited, axis=0, keepdims=True)
@@ -221,9 +224,7 @@ def lay_out(
     for j, value in fixed.items():
         states[:, j] = value
     parts = [_fixed(names[j], value) for j, value in fixed.items()]
-    if scene.moment is not None:
-        parts.append(f"all else as at sample {scene.moment} of the episode")
-    elif len(states) > 1:
+    if len(states) > 1:
         others = ", ".join([*(split_unit(names[j])[0] for j in free), *["memory"] * scene.policy.remembers])
         parts.append(
             f"{others} averaged over {counted(len(states), 'state')} of "
@@ -244,11 +245,13 @@ def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) 
     note = [f"With {plane.fixed}."] if plane.fixed else []
     share: tuple[tuple[float, ...], ...] = ()
     choices: tuple[str, ...] = ()
-    label = _LABELS.get(shows, "")
-    subject = _SUBJECTS[shows]
-    if shows != "action":
-        values = _mean(plane, resolution, _ball_numbers(scene, shows))
-        if shows == "value" and _is_at_the_clip(scene):
+    label = ""
+    subject = "what the policy does"
+    if shows == "value":
+        values = _mean(plane, resolution, _highest_q(scene))
+        label = "highest Q"
+        subject = "the highest Q"
+        if _is_at_the_clip(scene):
             subject = _AT_THE_CLIP
             note.append(
                 f"No Q is below the horizon H = {scene.horizon}, so V = min(H, max Q) is {scene.horizon} in "
@@ -310,11 +313,10 @@ def _most_frequent(scene: Scene, plane: Plane, n: int) -> tuple[Floats, Floats]:
     return counts.argmax(axis=1).astype(np.float64), counts.max(axis=1) / len(plane.states)
 
 
-def _ball_numbers(scene: Scene, shows: str) -> Callable[[Floats], Floats]:
-    policy = partition_policy(scene.policy, "a value and visits")
+def _highest_q(scene: Scene) -> Callable[[Floats], Floats]:
+    policy = partition_policy(scene.policy, "a value")
     balls = policy.partition.balls
-    known = (balls.q if shows == "value" else balls.visits).astype(np.float64)
-    return lambda rows: known[greedy_balls(balls, scene.step, policy.states.state_map, rows)]
+    return lambda rows: balls.q[greedy_balls(balls, scene.step, policy.states.state_map, rows)]
 
 
 def _is_at_the_clip(scene: Scene) -> bool:
@@ -322,3 +324,92 @@ def _is_at_the_clip(scene: Scene) -> bool:
     balls = partition_policy(scene.policy, "a value").partition.balls
     known = balls.q[: balls.counts[0]]
     return scene.horizon is not None and bool(known.min() >= scene.horizon * (1.0 - _ROUNDING))
+
+
+def draw_map(record: MapRecord) -> Figure:
+    """Draw a map, with a key to its colours on the right."""
+    figure = new_figure(record.title, record.note, 5.2, width=7.2)
+    ax = figure.subplots()
+    extent = (record.x.low, record.x.high, record.y.low, record.y.high)
+    image = ax.imshow(
+        _pixels(record), extent=extent, origin="lower", aspect="auto", interpolation="none", **_scale(record)
+    )
+    ax.grid(visible=False)
+    _draw_balls(ax, record)
+    for trail in record.trails:
+        _draw_trail(ax, trail)
+    x = record.x
+    y = record.y
+    ax.set(xlabel=x.label, ylabel=y.label, xlim=(x.low, x.high), ylim=(y.low, y.high))
+    for axis, along in ((ax.xaxis, x), (ax.yaxis, y)):
+        if along.turns:
+            _mark_turns(axis)
+    _explain_colours(figure, ax, record, image)
+    return figure
+
+
+def _explain_colours(figure: Figure, ax: Axes, record: MapRecord, image: Any) -> None:
+    """Draw a legend or colour bar next to the axes."""
+    from matplotlib.patches import Patch
+
+    if not record.choices:
+        figure.colorbar(image, ax=ax, label=record.label)
+        return
+    colours = choice_colours(len(record.choices))
+    patches = [Patch(facecolor=c, label=name) for c, name in zip(colours, record.choices, strict=True)]
+    figure.legend(handles=patches, loc="outside right upper")
+
+
+def _pixels(record: MapRecord) -> Any:
+    values = np.array(record.values)
+    if not record.choices:
+        return values
+    n = len(record.choices)
+    colours = choice_colours(n)[values.astype(np.int64)]
+    return paler(colours, np.array(record.share), n) if record.share else colours
+
+
+def _scale(record: MapRecord) -> dict[str, Any]:
+    from matplotlib.colors import Normalize
+
+    if record.choices:
+        return {}
+    colours = "viridis" if record.shows == "value" else number_map(record.low, record.high)
+    return {"norm": Normalize(record.low, record.high), "cmap": colours}
+
+
+def _draw_balls(ax: Axes, record: MapRecord) -> None:
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    shapes = [Rectangle((ball.x, ball.y), ball.width, ball.height) for ball in record.balls]
+    ax.add_collection(PatchCollection(shapes, facecolor="none", edgecolor=_INK, linewidth=0.5))
+
+
+def _draw_trail(ax: Axes, trail: Trail) -> None:
+    """Draw an episode in dark ink with a light border, so that it is visible on every colour."""
+    for colour, width in (("white", 1.8), (_INK, 0.8)):
+        for piece in trail.pieces:
+            ax.plot(piece.x, piece.y, color=colour, linewidth=width, solid_joinstyle="round")
+    first = trail.pieces[0]
+    last = trail.pieces[-1]
+    ax.plot(first.x[0], first.y[0], "o", color=_INK, markerfacecolor="white", markersize=5)
+    ax.plot(
+        last.x[-1],
+        last.y[-1],
+        "X" if trail.terminated else "o",
+        color=_INK,
+        markeredgecolor="white",
+        markersize=6,
+        zorder=3,
+    )
+
+
+def _mark_turns(axis: Any) -> None:
+    from matplotlib.ticker import MultipleLocator
+
+    axis.set_major_locator(MultipleLocator(math.pi))
+    axis.set_major_formatter(multiples_of_pi)
+
+
+register("map", MapRecord, draw_map)

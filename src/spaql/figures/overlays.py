@@ -81,7 +81,6 @@ def compute_phase(
     x_limits: tuple[float, float] | None = None,
     y_limits: tuple[float, float] | None = None,
     step: int | None = None,
-    episode: int | None = None,
     episodes: int = 8,
     seed: int = 0,
     resolution: int = 240,
@@ -90,7 +89,7 @@ def compute_phase(
 
     The parameters are those of `compute_map`; every episode that is played is shown.
     """
-    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed, episode=episode)
+    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed)
     if not scene.played:
         raise SettingError("A phase portrait shows episodes: give an environment, and one episode at least.")
     plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {})

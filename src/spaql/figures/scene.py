@@ -16,7 +16,6 @@ from spaql.controllers.build import tree_number
 from spaql.controllers.resolve import opened, policy_of
 from spaql.errors import SettingError
 from spaql.evaluation.episodes import Evaluable, Playable
-from spaql.evaluation.moment import checked_sample
 from spaql.figures.names import NAMES
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.simulate import Episode, record
@@ -38,8 +37,6 @@ class Scene:
     played: tuple[Episode, ...]
     horizon: int | None = None
     """Of the problem; None without one."""
-    moment: int | None = None
-    """The sample of the only episode at which the policy is shown; None for an average over all."""
 
     @cached_property
     def states(self) -> list[NDArray[np.float64]]:
@@ -106,12 +103,10 @@ def set_scene(
     step: int | None,
     episodes: int,
     seed: int,
-    episode: int | None = None,
 ) -> Scene:
     """Return the scene of an agent, policy, tree or file, with deterministic episodes if it has a problem.
 
-    What was fitted to a log has the episodes of the log instead. With an `episode`, given by its seed, it is
-    the only one, and the policy is shown at its sample `step`.
+    What was fitted to a log has the episodes of the log instead.
     """
     source = opened(agent)
     policy, problem = _parts(source, env)
@@ -121,14 +116,13 @@ def set_scene(
         raise SettingError("Pictures are of policies with a Box or a list of observations and of actions.")
     number = step or 0
     if isinstance(policy, PartitionPolicy):
-        number = tree_number(policy, step if policy.time_variant or episode is None else None)
-    seeds = range(seed, seed + episodes) if episode is None else range(episode, episode + 1)
+        number = tree_number(policy, step)
     observed = policy.known or (problem.states.names if problem else ())
     acted = policy.named_actions or (problem.actions.names if problem else ())
     if problem is not None and problem.env is None and problem.log is not None:
         played = source.logged_episodes() if isinstance(source, PlanTree) else []
     else:
-        played = [] if problem is None else record(policy, problem, seeds)
+        played = [] if problem is None else record(policy, problem, range(seed, seed + episodes))
     return Scene(
         "Policy" if problem is None else NAMES.get(problem.name, problem.name),
         policy,
@@ -139,7 +133,6 @@ def set_scene(
         number,
         tuple(played),
         None if problem is None else problem.horizon,
-        None if episode is None else checked_sample(played, step),
     )
 
 

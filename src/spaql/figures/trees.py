@@ -89,8 +89,7 @@ def compute_tree(tree: Controller, *, title: str = "Rule tree", digits: int = 3)
     if tree.n_leaves > MOST_LEAVES:
         raise SettingError(
             f"This tree has {tree.n_leaves:,} leaves, and a drawing takes {MOST_LEAVES} at most: find a "
-            "smaller one (spaql.evaluation.size_curve), or print its rules.",
-            settings={"leaves": "N"},
+            "smaller one with `spaql simplify`, or read all of it with `spaql show`."
         )
     size = f"{counted(tree.n_leaves, 'leaf')}, at most {counted(tree.depth, 'question')}"
     note = f"{size}; numbers are rounded to {counted(digits, 'digit')}."

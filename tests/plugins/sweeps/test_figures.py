@@ -166,7 +166,7 @@ def test_what_is_no_study_is_explained(tmp_path: Path) -> None:
         ([str(run), "curves"], "is a single run, and curves is drawn of a study: give a folder that"),
         ([str(tmp_path / "none"), "scores"], "There is no folder"),
         ([str(tmp_path), "scores"], "No run is finished in"),
-        ([str(tmp_path), "curves", "--leaves", "4"], "takes --out alone"),
+        ([str(tmp_path), "curves", "--step", "4"], "curves takes --out: leave out --step"),
         ([str(tmp_path), "curve"], "did you mean curves?"),
     ):
         done = CliRunner().invoke(main, ["draw", *words])

@@ -10,7 +10,6 @@ import numpy as np
 from spaql.algorithms.first_law import is_affine
 from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.names import without_units
-from spaql.algorithms.plantree.coverage import Coverage, coverage_of
 from spaql.algorithms.plantree.lags import lagged_controller, names_of
 from spaql.algorithms.plantree.learned_plant import episodes_of, fit_model, hold_out
 from spaql.algorithms.plantree.planning import Plan
@@ -285,11 +284,6 @@ class PlanTreeLearner(PlanTreeState):
     def logged_episodes(self) -> list[Episode]:
         """Return the episodes of the current memory."""
         return episodes_of(self.experience.observed, self.code)
-
-    def coverage(self) -> Coverage:
-        """Return the states of the memory, and where the controller goes in the learned plant."""
-        assert self._rules is not None
-        return coverage_of(self.memory, self.code, self.problem, self._rules)
 
     def final_plan(self, rng: Rng) -> Plan:
         """Return the plan for the current memory from which controllers are distilled."""
