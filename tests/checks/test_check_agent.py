@@ -313,9 +313,8 @@ FAULTY = {
 def test_every_check_catches_the_fault_that_was_made_for_it(
     check: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A sound agent passes all of them: that is tested of the shipped ones, below."""
     assert check.promise.endswith(".")
-    with AgentCase.of(agent(), "cartpole200") as case:
-        assert check.run(case).outcome == "passed"
     if check.name == "a damaged file is refused":  # there is one loader, so it is the one to be faulty
         monkeypatch.setattr("spaql.checks.saving.load_agent", lambda path: None)
         kind = agent()
