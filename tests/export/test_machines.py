@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nightly import thorough
 from random_trees import random_tree
 from spaql.export.compilers import FLAGS
 from spaql.export.equivalence import EquivalenceError, check_equivalence
@@ -26,6 +27,8 @@ from spaql.export.test_states import comparison_points
 
 KINDS = ("choices", "constants", "laws", "switching laws")
 FORMS = ("rules", "table")
+POINTS = thorough(100_000)
+"""Random ones, of which a share shows that products are fused."""
 
 
 def controller(number: str, kind: str, leaves: int = 40, seed: int = 3, sums: int = 0) -> Machine:
@@ -52,11 +55,11 @@ def test_products_and_sums_are_never_fused(
     made = controller("double", kind, sums=sums)
     target = C(form, (*FLAGS[1:], *flags.split()))
     files = target.write(made, "controller")
-    check_equivalence(target, made, files, "controller", tmp_path, 100_000)
+    check_equivalence(target, made, files, "controller", tmp_path, POINTS)
     lines = files["controller.c"].splitlines()
     careless = b"\n".join(line for line in lines if not line.startswith(b"#pragma"))
     with pytest.raises(EquivalenceError, match="first difference"):
-        check_equivalence(target, made, files | {"controller.c": careless}, "controller", tmp_path, 100_000)
+        check_equivalence(target, made, files | {"controller.c": careless}, "controller", tmp_path, POINTS)
 
 
 FAST = "-std=gnu11 -O3 -march=native -ffp-contract=fast"
@@ -77,12 +80,12 @@ def test_clang_neither_fuses_nor_reorders(
     made = controller("double", kind, sums=sums)
     target = C(form, (*FLAGS[1:], *flags.split()))
     files = target.write(made, "controller")
-    check_equivalence(target, made, files, "controller", tmp_path, 100_000)
+    check_equivalence(target, made, files, "controller", tmp_path, POINTS)
     if flags is FAST:
         careless = files["controller.c"].replace(b" volatile\n", b"\n")
         with pytest.raises(EquivalenceError, match="first difference"):
             check_equivalence(
-                target, made, files | {"controller.c": careless}, "controller", tmp_path, 100_000
+                target, made, files | {"controller.c": careless}, "controller", tmp_path, POINTS
             )
 
 
