@@ -1,3 +1,4 @@
+import gc
 import os
 import re
 import sys
@@ -7,13 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from nightly import thorough
 from spaql.errors import SpaqlError
 
 # SDL is pulled in by Gymnasium's renderers; no test opens a window.
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 # How long an example takes says more of the machine, and of what is compiled, than of the code.
-settings.register_profile("spaql", deadline=None)
+settings.register_profile("spaql", deadline=None, max_examples=thorough(150))
 settings.load_profile("spaql")
 
 
@@ -48,6 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
         if item.nodeid in _LONG:
             item.add_marker("long")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is there from now on out of garbage collections, which look at all of it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -1,4 +1,7 @@
-"""Every night tests try five times as much: `.ci/run --all` sets SPAQL_NIGHTLY."""
+"""Every night tests try five times as much: `.ci/run --all` sets SPAQL_NIGHTLY.
+
+So do properties that do not say how many examples they try: 30 by day, 150 every night.
+"""
 
 import os
 

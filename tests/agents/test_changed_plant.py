@@ -1,5 +1,6 @@
 """A run says when its plant is not the one that it was trained on, and in what it differs."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -37,37 +38,54 @@ def write(folder: Path, *, gain: float = 0.5, noise: float = 0.0, note: str = "B
     (folder / "own_plant.py").write_text(PLANT.format(noise=noise, note=note))
 
 
-def run(folder: Path, *words: str, code: int = 0) -> str:
-    """Return what a new process prints on both streams."""
+COMMANDS = """
+import json, shlex, sys
+from click.testing import CliRunner
+from spaql.cli import main
+results = [CliRunner().invoke(main, shlex.split(words)) for words in sys.argv[1:]]
+print(json.dumps([[result.exit_code, result.output] for result in results]))
+"""
+"""Run commands in one process, and print their exit codes and what they print on both streams."""
+
+
+def run(folder: Path, *words: str) -> str:
+    """Return what a new process prints."""
     done = subprocess.run([sys.executable, "-B", *words], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
-    return done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_commands(folder: Path, *commands: str, code: int = 0) -> list[str]:
+    """Return what commands print in one new process, which imports the plant anew."""
+    results = json.loads(run(folder, "-c", COMMANDS, *commands).splitlines()[-1])
+    assert [exit_code for exit_code, _ in results] == [code] * len(commands), results
+    return [output for _, output in results]
 
 
 @pytest.mark.slow
 def test_commands_say_in_what_a_plant_differs(tmp_path: Path) -> None:
     write(tmp_path)
     run(tmp_path, "-c", MAKE, EQUATIONS, "one.spaql")
-    evaluate = ("-m", "spaql", "evaluate", "one.spaql", "--episodes", "2")
-    export = ("-m", "spaql", "export", "one.spaql", "--to", "python", "--out", "out", "--points", "10")
+    evaluate = "evaluate one.spaql --episodes 2"
+    export = "export one.spaql --to python --out out --points 10"
     write(tmp_path, note="Begin somewhere.")  # a docstring is no part of a plant
-    for command in (evaluate, export):
-        assert "not the plant" not in run(tmp_path, *command)
+    for output in run_commands(tmp_path, evaluate, export):
+        assert "not the plant" not in output
     write(tmp_path, gain=0.9)
     said = "is not the plant that this was trained on: it differs in params.GAIN."
-    assert run(tmp_path, *evaluate).count(f"Warning: {EQUATIONS} {said}") == 1
-    assert run(tmp_path, *export).count(f"Warning: {EQUATIONS} {said}") == 1
+    evaluated, exported = run_commands(tmp_path, evaluate, export)
+    assert evaluated.count(f"Warning: {EQUATIONS} {said}") == 1
+    assert exported.count(f"Warning: {EQUATIONS} {said}") == 1
     write(tmp_path, noise=0.1)
-    assert "it differs in declared noise." in run(tmp_path, *evaluate)
+    assert "it differs in declared noise." in run_commands(tmp_path, evaluate)[0]
 
 
 @pytest.mark.slow
 def test_a_run_is_not_resumed_on_another_plant(tmp_path: Path) -> None:
     write(tmp_path)
-    words = ["-m", "spaql", "train", EQUATIONS, "--algo", "spaql", "--iterations", "2", "--seed", "1"]
-    words += ["--rollouts", "2", "--out", "run", "--quiet"]
-    run(tmp_path, *words)
+    train = f"train {EQUATIONS} --algo spaql --iterations 2 --seed 1 --rollouts 2 --out run --quiet"
+    run_commands(tmp_path, train)
     write(tmp_path, gain=0.9)
-    shown = run(tmp_path, *words, "--resume", code=1)
+    (shown,) = run_commands(tmp_path, f"{train} --resume", code=1)
     assert "run cannot be resumed" in shown
     assert "it differs in params.GAIN." in shown

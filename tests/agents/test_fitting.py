@@ -18,6 +18,8 @@ from spaql import archive
 from spaql.cli import main
 
 ROOT = Path(__file__).parents[2]
+QUICK = {"effort": 0.01, "leaves": 4, "members": 2, "partitions": 2}
+"""Settings of a search that is enough for one state variable."""
 COST = "atan2(sin, cos)**2 + 0.1 * speed**2 + 0.001 * torque**2"
 
 
@@ -189,7 +191,7 @@ def integrator(
 
 
 def fit_integrator(rows: dict[str, list[float]], **more: Any) -> spaql.Fitted:
-    given: dict[str, Any] = {"cost": "x**2", "action_range": [-1, 1], "episode": "run", "effort": 0.01} | more
+    given: dict[str, Any] = {"cost": "x**2", "action_range": [-1, 1], "episode": "run"} | QUICK | more
     return spaql.fit(rows, observations=["x"], action="u", progress_bar=False, **given)
 
 

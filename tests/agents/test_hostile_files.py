@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import spaql
+from nightly import thorough
 from spaql import archive
 from spaql.agents import Design
 from spaql.learned_plants import PlantModel, simulator
@@ -318,7 +319,7 @@ def test_a_large_file_takes_little_more_than_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("target", "mutants"),
-    [("model", 1000), ("study", 500), ("store", 500), ("cli", 100), ("certificate", 100)],
+    [("model", 1000), ("study", 500), ("store", 500), ("cli", 100), ("certificate", thorough(100))],
 )
 def test_mutated_files_do_nothing_but_raise(target: str, mutants: int) -> None:
     command = [sys.executable, str(FUZZ), "--target", target, "--mutants", str(mutants), "--seed", "5"]

@@ -183,9 +183,8 @@ FAULTY = {
 
 @pytest.mark.parametrize("check", AGENT_CHECKS, ids=lambda check: check.name)
 def test_every_check_catches_the_fault_that_was_made_for_it(check: Any) -> None:
+    """A sound agent passes all of them: that is tested of the shipped ones, below."""
     assert check.promise.endswith(".")
-    with AgentCase.of(agent(), "cartpole200") as case:
-        assert check.run(case).outcome == "passed"
     with AgentCase.of(FAULTY[check.name](), "cartpole200") as case:
         finding = check.run(case)
     assert finding.outcome == "failed", finding

@@ -246,8 +246,8 @@ def test_a_sound_environment_passes() -> None:
 
 @pytest.mark.parametrize("check", PROBLEM_CHECKS, ids=lambda check: check.name)
 def test_every_check_catches_the_fault_that_was_made_for_it(check: Any) -> None:
+    """A sound environment passes all of them: see the test above."""
     assert check.promise.endswith(".")
-    assert check.run(ProblemCase(problem())).outcome != "failed"
     finding = check.run(ProblemCase(FAULTY[check.name]()))
     assert finding.outcome == "failed", finding
     assert finding.why

@@ -186,14 +186,14 @@ def test_a_reader_that_goes_away_is_no_error(run: str) -> None:
 
 
 def completions(*words: str) -> list[str]:
-    """Ask as bash does; each line is a type and a candidate."""
+    """Return what bash would get; each line is a type and a candidate."""
     environment = {
-        **os.environ,
         "_SPAQL_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(["spaql", *words]),
         "COMP_CWORD": str(len(words)),
     }
-    asked = subprocess.run([SPAQL], env=environment, capture_output=True, text=True, check=True)
+    asked = CliRunner().invoke(main, [], env=environment, prog_name="spaql")
+    assert asked.exit_code == 0, asked.output
     return asked.stdout.splitlines()
 
 

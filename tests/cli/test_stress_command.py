@@ -15,7 +15,7 @@ from spaql.evaluation import stress
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("run")
-    agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=5, seed=1)
+    agent = spaql.SPAQLTS("cartpole200", horizon=60, scaling=20, rollouts=5, seed=1)
     agent.learn(iterations=60, progress_bar=False)
     agent.save(folder / "policy.spaql")
     return str(folder)

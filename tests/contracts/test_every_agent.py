@@ -1,6 +1,8 @@
 """One suite over every algorithm: what a user may rely on, whichever they choose."""
 
+import functools
 import hashlib
+import inspect
 from pathlib import Path
 
 import gymnasium
@@ -27,8 +29,12 @@ def make(algorithm: str, problem: str = "cartpole200", **options) -> spaql.Agent
     return agent_types()[algorithm](problem, **({"seed": 0} | QUICK[algorithm] | options))
 
 
-def trained(algorithm: str, problem: str = "cartpole200", iterations: int = 4) -> spaql.Agent:
+def learned(algorithm: str, problem: str = "cartpole200", iterations: int = 4) -> spaql.Agent:
     return make(algorithm, problem).learn(iterations=iterations, progress_bar=False)
+
+
+trained = functools.cache(learned)
+"""One agent for all tests that only look at it."""
 
 
 def digest(agent: spaql.Agent, folder: Path) -> str:
@@ -38,7 +44,8 @@ def digest(agent: spaql.Agent, folder: Path) -> str:
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_same_seed_gives_the_same_bytes(algorithm: str, problem: str, tmp_path: Path) -> None:
-    first, second = (trained(algorithm, problem) for _ in range(2))
+    first = trained(algorithm, problem)
+    second = learned(algorithm, problem)
     assert digest(first, tmp_path) == digest(second, tmp_path)
     assert first.history.to_csv() == second.history.to_csv()
     other = make(algorithm, problem, seed=1).learn(iterations=4, progress_bar=False)
@@ -164,8 +171,6 @@ def test_unknown_settings_are_refused_with_the_nearest(algorithm: str) -> None:
 
 
 def test_settings_show_in_the_signature(algorithm: str) -> None:
-    import inspect
-
     parameters = inspect.signature(agent_types()[algorithm]).parameters
     assert {"env", "seed", "horizon", *QUICK[algorithm]} <= set(parameters)
     assert "settings" not in parameters

@@ -19,9 +19,13 @@ ONE_CUT = {"threshold": [0.0] * 3, "left": [1, -1, -1], "right": [2, -1, -1], "l
 NAMES = ["cart position", "cart speed", "pole angle", "pole speed"]
 
 
+STEPS = 50
+"""Of an episode: robustness takes more than a thousand of them."""
+
+
 def on(env: str, **fields: object) -> spaql.Design:
     """Return a controller for an environment, with its spaces and names."""
-    problem = spaql.make_problem(env)
+    problem = spaql.make_problem(env, horizon=STEPS)
     controller = Controller(
         observation_space=problem.states.space,
         action_space=problem.actions.space,
@@ -33,8 +37,8 @@ def on(env: str, **fields: object) -> spaql.Design:
 
 
 def partition() -> spaql.Agent:
-    agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
-    return agent.learn(iterations=60, progress_bar=False)
+    agent = spaql.SPAQLTS("cartpole200", horizon=STEPS, scaling=20, rollouts=5, seed=1)
+    return agent.learn(iterations=40, progress_bar=False)
 
 
 def actions() -> spaql.Design:

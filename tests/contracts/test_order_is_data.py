@@ -21,11 +21,14 @@ from hypothesis import strategies as st
 
 import spaql
 from fmus import tank_fmu
+from nightly import thorough
 from spaql import archive
 from spaql.controllers import Laws, edited, simplified
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to shrink an example takes minutes
-FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+FEW = settings(
+    max_examples=thorough(25), deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES
+)
 IDS = itertools.count()
 LETTERS = st.text(string.ascii_letters, min_size=1, max_size=6).filter(lambda name: not iskeyword(name))
 
@@ -155,7 +158,7 @@ def without_set_points(plant: spaql.Dynamics) -> spaql.Dynamics:
     )
 
 
-@settings(FEW, max_examples=5)
+@settings(FEW, max_examples=thorough(10))
 @given(plants)
 def test_trees_in_any_order_survive_improving_and_distilling(
     tmp_path_factory: pytest.TempPathFactory, plant: spaql.Dynamics
@@ -182,7 +185,7 @@ def test_trees_in_any_order_survive_improving_and_distilling(
     assert_same(spaql.load(folder / "distilled"), copied.agent)
 
 
-@settings(FEW, max_examples=3)
+@settings(FEW, max_examples=thorough(10))
 @given(st.lists(LETTERS, min_size=4, max_size=4, unique_by=str.lower), st.booleans())
 def test_logs_with_columns_in_any_order_give_the_same_controller(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], exchanged: bool
@@ -208,6 +211,9 @@ def test_logs_with_columns_in_any_order_give_the_same_controller(
             episode="run number",
             cost=f"{first}**2 + 3 * {second}**2",
             effort=0.01,
+            leaves=4,
+            members=2,
+            partitions=2,
             anyway=True,
         )
         for table in (rows, columns)

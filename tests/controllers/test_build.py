@@ -162,7 +162,7 @@ def test_observations_are_taken_as_the_policy_takes_them(policy: PartitionPolicy
         tree.act(np.array([one, one * np.nan]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     dims=st.integers(1, 5),
     size=st.integers(2, 7),

@@ -48,7 +48,7 @@ def _points() -> np.ndarray:
 
 
 @given(tree=trees(), data=st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_an_edit_changes_one_leaf_and_nothing_else(tree: spaql.Controller, data: st.DataObject) -> None:
     leaf = data.draw(st.integers(1, tree.n_leaves))
     action = data.draw(st.integers(0, 2))
@@ -59,7 +59,7 @@ def test_an_edit_changes_one_leaf_and_nothing_else(tree: spaql.Controller, data:
 
 
 @given(tree=trees(), data=st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_a_locked_leaf_outlives_simplification(tree: spaql.Controller, data: st.DataObject) -> None:
     leaf = data.draw(st.integers(1, tree.n_leaves))
     action = data.draw(st.integers(0, 2))
@@ -184,7 +184,7 @@ def test_a_locked_law_stays() -> None:
 
 
 @given(tree=trees(), data=st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_a_moved_threshold_decides_otherwise_between_its_two_places_and_nowhere_else(
     tree: spaql.Controller, data: st.DataObject
 ) -> None:

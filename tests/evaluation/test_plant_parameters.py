@@ -120,16 +120,3 @@ def test_declared_parameters_of_a_plant_are_changed_by_name() -> None:
     assert slow.dynamics.parameters["time constant [s]"] == 180.0
     with pytest.raises(spaql.SettingError, match="no parameter 'gain': did you mean gain"):
         with_parameters(oven, {"gain": 2.0})
-
-
-@pytest.mark.slow
-def test_a_declared_plant_is_also_tested_perturbed() -> None:
-    oven = make_problem("spaql/Oven-v0")
-    policy = spaql.RandomPolicy(oven.states, oven.actions)
-    slow = {"time constant [s]": [180.0]}
-    rows = robustness(policy, oven, values=slow, noise=[0.1], disturbance=[], episodes=4)
-    declared = [f"{name} × {factor}" for name in oven.dynamics.parameters for factor in (0.8, 1.2)]
-    names = ["nominal", *declared, "time constant [s] = 180", "perturbed", "noise 10 %", "one step late"]
-    assert [row.change for row in rows] == names
-    changed = len(declared) + 3  # without draws, a random policy is constant
-    assert len({row.mean for row in rows[:changed]}) == changed

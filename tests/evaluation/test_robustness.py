@@ -123,9 +123,11 @@ def noisy_tank(gain: float, parameter: float | tuple[float, float]) -> spaql.Dyn
 @pytest.mark.parametrize("parameter", [0.5, (0.4, 0.6)])
 def test_a_perturbed_plant_has_the_starts_and_the_noise_of_the_nominal_one(parameter: Any) -> None:
     problem = make_problem(noisy_tank(1e-9, parameter))
-    rows = robustness(Proportional(problem), problem, noise=[], disturbance=[], episodes=30)
+    values = {"outflow": [0.7]}
+    rows = robustness(Proportional(problem), problem, values=values, noise=[0.1], disturbance=[], episodes=30)
     found = {row.change: row for row in rows}
-    assert list(found) == ["nominal", "outflow × 0.8", "outflow × 1.2", "perturbed", "one step late"]
+    declared = ["outflow × 0.8", "outflow × 1.2", "outflow = 0.7", "perturbed"]
+    assert list(found) == ["nominal", *declared, "noise 10 %", "one step late"]
     assert abs(found["perturbed"].difference) < 1e-5
     assert found["perturbed"].difference_ci95 < 1e-5
     if parameter == 0.5:  # an outflow that is proportional to the level

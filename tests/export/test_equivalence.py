@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import spaql
 from export_forms import FORMS, KINDS, SAFE, mutant
 from random_trees import random_tree
 from spaql import Controller
@@ -132,13 +131,3 @@ def test_a_change_is_found(form: str, tmp_path: Path) -> None:
 def test_float_thresholds_decide_as_in_double(t: float, x: float) -> None:
     number = machine_of(drawn(0, 1, 2, "choices"), "float").number
     assert (np.float32(x) < np.float32(number.up(0, t))) == (x < t)
-
-
-@pytest.mark.parametrize("preset", ["cartpole200", "pendulum5"])
-def test_agents(preset: str, tmp_path: Path) -> None:
-    agent = spaql.SPAQL(preset, rollouts=5, seed=1).learn(iterations=60, progress_bar=False)
-    tree = spaql.controller_of(agent)
-    assert tree.n_leaves > 5
-    for form, (target, number) in FORMS.items():
-        controller = machine_of(tree, number)
-        check(target, controller, target.write(controller, "controller"), tmp_path / form, 2000)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nightly import thorough
 from random_trees import random_tree
 from spaql.export.compilers import FLAGS
 from spaql.export.equivalence import EquivalenceError, check_equivalence
@@ -19,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from boards import AVR, BOARDS, Board, NotForMachineError, compile_for, missing, room
 
 KINDS = ("choices", "constants", "laws", "switching laws")
+POINTS = thorough(100_000)
+"""Random ones, of which a share shows that products are fused."""
 
 
 def controller(number: str, kind: str, leaves: int = 40, seed: int = 3, sums: int = 0) -> Machine:
@@ -41,11 +44,11 @@ def test_products_and_sums_are_never_fused(kind: str, sums: int, flags: str, tmp
     made = controller("double", kind, sums=sums)
     target = C(flags=(*FLAGS[1:], *flags.split()))
     files = target.write(made, "controller")
-    check_equivalence(target, made, files, "controller", tmp_path, 100_000)
+    check_equivalence(target, made, files, "controller", tmp_path, POINTS)
     lines = files["controller.c"].splitlines()
     careless = b"\n".join(line for line in lines if not line.startswith(b"#pragma"))
     with pytest.raises(EquivalenceError, match="first difference"):
-        check_equivalence(target, made, files | {"controller.c": careless}, "controller", tmp_path, 100_000)
+        check_equivalence(target, made, files | {"controller.c": careless}, "controller", tmp_path, POINTS)
 
 
 FAST = "-std=gnu11 -O3 -march=native -ffp-contract=fast"
@@ -65,12 +68,12 @@ def test_clang_neither_fuses_nor_reorders(
     made = controller("double", kind, sums=sums)
     target = C(flags=(*FLAGS[1:], *flags.split()))
     files = target.write(made, "controller")
-    check_equivalence(target, made, files, "controller", tmp_path, 100_000)
+    check_equivalence(target, made, files, "controller", tmp_path, POINTS)
     if flags is FAST:
         careless = files["controller.c"].replace(b" volatile\n", b"\n")
         with pytest.raises(EquivalenceError, match="first difference"):
             check_equivalence(
-                target, made, files | {"controller.c": careless}, "controller", tmp_path, 100_000
+                target, made, files | {"controller.c": careless}, "controller", tmp_path, POINTS
             )
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
+from nightly import thorough
 from spaql.controllers import Laws
 from spaql.kernels.verify.closed_loop import advance, new_memory, put_box
 from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
@@ -125,7 +126,7 @@ def test_played_states_are_in_their_sets(env, kind):
     assert checked > 300
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=thorough(100), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_played_states_of_random_plants_are_in_their_sets(seed):
     rng = np.random.default_rng(seed)

@@ -2,10 +2,11 @@
 
 import pytest
 
+from nightly import thorough
 from plant_fuzzer import FEATURES, case, examined
 from spaql.kernels.jit import ENABLED
 
-PLANTS = 200
+PLANTS = thorough(200)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import spaql
+from nightly import thorough
 from spaql.problems.classic import find_dynamics
 from spaql.problems.tapes import trace_observe, trace_step
 from spaql.verify.analysis import periods, state_names
@@ -46,7 +47,7 @@ def test_shipped_plants_trace_as_they_are(env):
         assert observe(state)[0].tolist() == list(dynamics.observe(state))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=thorough(60), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_tape_is_the_function_bit_for_bit(seed):
     rng = np.random.default_rng(seed)

@@ -1,5 +1,6 @@
 """The ladder of controllers with memory: compiled episodes, resuming, files, and what it chooses."""
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -137,8 +138,13 @@ def test_the_chosen_controller_has_an_integral_and_rests_at_the_set_point() -> N
     assert {"P", "PI"} <= {row["structure"] for row in agent.ladder}
 
 
-def test_a_rung_is_only_replaced_by_a_better_one_of_its_structure() -> None:
-    agent = spaql.TreeSearch("spaql/Oven-v0", seed=0).learn(total_timesteps=400_000)
+@pytest.fixture(scope="module")
+def searched() -> spaql.TreeSearch:
+    return spaql.TreeSearch("spaql/Oven-v0", seed=0).learn(total_timesteps=400_000, progress_bar=False)
+
+
+def test_a_rung_is_only_replaced_by_a_better_one_of_its_structure(searched: spaql.TreeSearch) -> None:
+    agent = copy.deepcopy(searched)
     assert agent.training_steps < 1.05 * 400_000
     ladder = agent._learner.ladder
     assert isinstance(ladder, Ladder)
@@ -155,11 +161,11 @@ def test_a_rung_is_only_replaced_by_a_better_one_of_its_structure() -> None:
 
 
 def test_a_nominal_design_is_not_perturbed() -> None:
-    ladder = trained(nominal=True)._learner.ladder
+    ladder = trained(nominal=True, steps=20_000)._learner.ladder
     assert ladder is not None
     assert isinstance(ladder.design, spaql.Dynamics)
     assert ladder.design.gain == 0.0
-    robust = trained()._learner.ladder
+    robust = trained(steps=20_000)._learner.ladder
     assert robust is not None
     assert isinstance(robust.design, spaql.Dynamics)
     assert robust.design.gain == 0.2
@@ -222,9 +228,8 @@ def test_switches_are_counted_unless_a_set_point_steps() -> None:
     assert found.switches[0, 1] == 0.0  # at room temperature, only the step of the set-point changes the leaf
 
 
-def test_the_chosen_row_is_worse_than_no_plainer_one() -> None:
-    agent = spaql.TreeSearch("spaql/Oven-v0", seed=0).learn(total_timesteps=500_000, progress_bar=False)
-    ladder = agent._learner.ladder
+def test_the_chosen_row_is_worse_than_no_plainer_one(searched: spaql.TreeSearch) -> None:
+    ladder = searched._learner.ladder
     assert isinstance(ladder, Ladder)
     starts = {len(one.returns) for one in ladder.rungs}
     assert starts == {len(ladder.evaluator.judging_starts)}

@@ -1,5 +1,7 @@
 """TreeSearch as an agent: what it learns, what it counts, and that it can be interrupted and repeated."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -28,8 +30,14 @@ def test_it_balances_the_pole_with_few_leaves():
     assert spaql.evaluate(agent, episodes=100, seed=7).mean > 490
 
 
+@functools.cache
+def searched(env):
+    """A search of some steps, which tests only look at."""
+    return trained(env)
+
+
 def test_every_step_is_counted_by_phase():
-    agent = trained()
+    agent = searched("CartPole-v1")
     last = agent.history.last()
     assert last["search_steps"] + last["own_play_steps"] == last["training_steps"] == last["interactions"]
     assert last["own_play_steps"] > 0
@@ -38,7 +46,7 @@ def test_every_step_is_counted_by_phase():
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
 def test_an_interrupted_search_goes_on_to_the_same_bytes(env, tmp_path):
-    whole = trained(env)
+    whole = searched(env)
     stops = {1, 3, 5, len(whole.history) - 1}
     for stop in sorted(stop for stop in stops if stop < len(whole.history)):
         part = TreeSearch(env, seed=0)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
+from nightly import thorough
 from spaql import archive
 from spaql.plugins.certificates.certificate import save_certificate
 from spaql.plugins.certificates.check import check_certificate
@@ -233,7 +234,7 @@ def step(state, action):
     assert check_certificate(changed(tmp_path / "goal.proof", tmp_path, at_once)).data["confirmed"] == 0.0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=thorough(40), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_played_states_are_in_the_sets_of_the_checker(seed):
     rng = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from simulated_board import SimulatedBoard
 
+from nightly import thorough
 from scripted_board import Scripted
 from spaql.errors import BadEnvironmentError
 from spaql.plugins.hardware import Hardware
@@ -193,7 +194,7 @@ def test_ctrl_c_plays_the_safe_action_and_ends_the_process(floods: bool) -> None
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGINT for one process")
 def test_injected_faults_are_answered_in_time() -> None:
     """Run a small version of the benchmark, which fails if a safe action is missing or not the last word."""
-    command = [sys.executable, str(INJECTIONS), "--seeds", "0-1", "--period", "0.05"]
+    command = [sys.executable, str(INJECTIONS), "--seeds", f"0-{thorough(5) - 1}", "--period", "0.05"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in done.stderr.splitlines()]

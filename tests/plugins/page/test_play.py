@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from gymnasium.spaces import Box, Discrete
 
 import spaql
-from browser import Page, browser
+from browser import Page
 from spaql.cli import main
 from spaql.controllers import Controller, Laws, locked
 from spaql.export import controller_from_json
@@ -94,12 +94,6 @@ def planes(tree):
         else:
             found += [(gain[0], end - offset[0]) for end in (-2.0, 2.0)]
     return [(weights, level) for weights, level in found if np.any(weights)]
-
-
-@pytest.fixture(scope="module")
-def page():
-    with browser() as opened:
-        yield opened
 
 
 def controller_page(tree, path: Path) -> Path:

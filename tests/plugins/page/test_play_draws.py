@@ -9,7 +9,7 @@ import pytest
 from gymnasium.spaces import Box
 
 import spaql
-from browser import Page, browser
+from browser import Page
 from spaql.controllers import Controller, Laws
 from spaql.kernels.draws import draws_of
 from spaql.plugins.page.card import policy_card
@@ -19,12 +19,6 @@ from spaql.problems import Dynamics
 from spaql.problems.tapes import trace_nominal
 
 GUST = (0.0, 0.6, -0.3, 0.1)
-
-
-@pytest.fixture(scope="module")
-def page():
-    with browser() as opened:
-        yield opened
 
 
 def start(rng):

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from gymnasium.spaces import Box, Discrete
 
 import spaql
-from browser import Page, browser
+from browser import Page
 from feature_controllers import random_controller, two_leaf_pi
 from spaql import zoo
 from spaql.cli import main
@@ -22,12 +22,6 @@ from spaql.plugins.page.play_plant import PagePlant
 from spaql.simulate import record
 
 LADDER = ("oven", "dc-motor", "quadruple-tank", "cartpole-swing-up")
-
-
-@pytest.fixture(scope="module")
-def page():
-    with browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -332,8 +326,9 @@ def test_a_file_of_another_controller_is_refused(tmp_path: Path) -> None:
     assert "has other features, limits or spaces than RUN" in done.output
 
 
-@pytest.mark.parametrize("width", [400, 1000, 1600])
-@pytest.mark.parametrize("name", LADDER)
+@pytest.mark.parametrize(
+    ("name", "width"), [*((name, 400) for name in LADDER), ("oven", 1000), ("oven", 1600)]
+)
 def test_nothing_is_cut_off_in_windows_of_all_sizes(page: Page, pages, name: str, width: int) -> None:
     page.open(pages(name), width, 900, dark=width == 1000)
     assert page.run("document.documentElement.scrollWidth") == width
