@@ -125,26 +125,28 @@ class Start:
         return mean(lead) <= nearly + doubt
 
     def _random_trees(self, rng: Rng) -> tuple[CandidateTree, Floats]:
-        """Return the best of some random trees, and the inputs of the better half.
-
-        The first one does nothing: where it is the best, no tree that does worse is returned.
-        """
+        """Return the best of some random trees and an idle one, and the inputs of the better half."""
         search = self._search
         evaluator = self._search.evaluator
         last = evaluator.steps + min(_MEASURED, 1 + search.budget // 50)
         played: list[tuple[float, Floats]] = []
         trees: list[CandidateTree] = []
         through = np.zeros((1, self._like.dims))
-        while evaluator.steps < last or len(trees) < 2:
-            size = min(int(rng.integers(1, 5)), self._settings.max_leaves)
-            trees.append(random_tree(search.base, size, through, rng) if trees else search.base)
+        while evaluator.steps < last:
+            size = int(rng.integers(1, 5))
+            trees.append(random_tree(search.base, min(size, self._settings.max_leaves), through, rng))
             seen, total = self._visited(trees[-1], evaluator.starts(rng, 2))
             played.append((total, seen))
             inputs = np.concatenate([seen for _, seen in played])
             through = inputs - column_means(inputs) if len(inputs) else through
         totals = [total for total, _ in played]
         search.judgement = replace(search.judgement, mean_return=mean(np.array(totals)))
-        return trees[int(np.argmax(totals))], np.concatenate(_better_half(played))
+        best = trees[int(np.argmax(totals))]
+        seen, total = self._visited(search.base, evaluator.starts(rng, 2))
+        if total > max(totals):
+            best = search.base
+            played.append((total, seen))
+        return best, np.concatenate(_better_half(played))
 
     def _visited(self, tree: CandidateTree, starts: Floats) -> tuple[Floats, float]:
         """Return the inputs of a tree, but for those of a plant that explodes, and its mean return."""
