@@ -315,7 +315,7 @@ def test_the_advice_on_bounds_does_not_lead_back_to_the_check(tmp_path: Any, mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     name = ["leaving_plant:test/Leaving-v0"]
-    few = ["--total-timesteps", "300", "--seed", "1"]
+    few = ["--steps", "300", "--seed", "1"]
     trained = CliRunner().invoke(main, ["train", *name, *few, "--quiet", "--out", "run"])
     assert trained.exit_code == 0
     assert "left the declared range" in trained.stderr + trained.output

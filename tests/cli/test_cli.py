@@ -64,17 +64,17 @@ def test_a_run_of_an_id_without_a_version_can_be_evaluated() -> None:
     assert "return" in spaql_command("evaluate", "runs/CartPole-v1/spaql/seed=0", "--episodes", "5").stdout
 
 
-@pytest.mark.parametrize("budget", [("--total-timesteps", "300"), ("--iterations", "3")])
+@pytest.mark.parametrize("budget", [("--steps", "300"), ("--iterations", "3")])
 def test_plantree_learns_unless_another_algorithm_is_named(budget: tuple[str, str]) -> None:
     words = ("train", "cartpole200", *budget, "--effort", "0.02", "--seed", "0", "--json")
     data = json.loads(spaql_command(*words).stdout)
     assert Path(data["run"]) == Path("runs/cartpole200/plantree/seed=0")
     assert data["interactions"] == data["training_steps"]
-    assert data["interactions" if budget[0] == "--total-timesteps" else "iteration"] == int(budget[1])
+    assert data["interactions" if budget[0] == "--steps" else "iteration"] == int(budget[1])
 
 
 def test_the_best_return_seen_is_of_whole_episodes() -> None:
-    words = ("train", "MountainCar-v0", "--effort", "0.02", "--seed", "0", "--total-timesteps")
+    words = ("train", "MountainCar-v0", "--effort", "0.02", "--seed", "0", "--steps")
     trained = spaql_command(*words, "250", "--out", "a")
     assert "best seen     -200.0  (the best of 1 episode: biased upwards)" in trained.stdout
     assert "iteration 2: cut by the budget  best -200.0" in trained.stderr
@@ -89,7 +89,7 @@ def test_the_best_return_seen_is_of_whole_episodes() -> None:
 
 
 def test_progress_is_lines_where_there_is_no_terminal() -> None:
-    words = ("train", "cartpole200", "--algo", "spaql", "--total-timesteps", "100", "--rollouts", "2")
+    words = ("train", "cartpole200", "--algo", "spaql", "--steps", "100", "--rollouts", "2")
     assert "iteration 0: return" in spaql_command(*words, "--out", "a").stderr
     assert spaql_command(*words, "--out", "b", "--quiet").stderr == ""
 
@@ -115,10 +115,10 @@ def test_evaluate() -> None:
         (("train", "cartpole200", "--algo", "spaql", "--rollouts", "0"), 1, "at least 1"),
         (("train", "cartpole200", "--reference", "a,b"), 2, "commas"),
         (("train", "cartpole200", "--scaling", "4"), 1, "leave out --scaling, or give --algo aql or spaql"),
-        (("train", "cartpole200", "--iterations", "3", "--total-timesteps", "9"), 2, "not both"),
-        (("train", "cartpole200", "--total-timesteps", "5e3"), 2, "not a valid integer"),
-        (("train", "cartpole200", "--total-timesteps", "many"), 2, "not a valid integer"),
-        (("train", "cartpole200", "--total-timestep", "5"), 2, "--total-timesteps"),
+        (("train", "cartpole200", "--iterations", "3", "--steps", "9"), 2, "not both"),
+        (("train", "cartpole200", "--steps", "5e3"), 2, "not a valid integer"),
+        (("train", "cartpole200", "--steps", "many"), 2, "not a valid integer"),
+        (("train", "cartpole200", "--total-timestep", "5"), 2, "--steps"),
         (("train", "pendulum5"), 1, "--algo spaql"),
         (("train", "MountainCar-v0", "--algo", "spaql-ts"), 1, "--reference"),
         (("evaluate", "nowhere"), 1, "There is no nowhere"),

@@ -20,7 +20,7 @@ def test_a_run_is_trained_with_a_cost_and_judged_by_its_constraints(tmp_path: Pa
     folder = str(tmp_path / "run")
     given = ["--cost", "cart_position**2", "--constraint", "abs(pole_angle) < 0.01"]
     given += ["--constraint", "abs(cart_position) < 2"]
-    words = ["train", "CartPole-v1", "--total-timesteps", "200", "--effort", "0.02", "--seed", "0", *given]
+    words = ["train", "CartPole-v1", "--steps", "200", "--effort", "0.02", "--seed", "0", *given]
     shown = run(*words, "--quiet", "--out", folder)
     assert "constraint    abs(pole_angle) < 0.01: broken in " in shown
     data = json.loads(run("evaluate", folder, "--episodes", "9", "--json"))

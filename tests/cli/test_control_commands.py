@@ -14,7 +14,7 @@ from spaql.figures import compute_response, draw
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("oven") / "run"
-    words = ["spaql/Oven-v0", "--algo", "treesearch", "--total-timesteps", "20000", "--seed", "0", "--quiet"]
+    words = ["spaql/Oven-v0", "--algo", "treesearch", "--steps", "20000", "--seed", "0", "--quiet"]
     done = CliRunner().invoke(main, ["train", *words, "--out", str(folder)])
     assert done.exit_code == 0
     assert " of the search and " in done.output

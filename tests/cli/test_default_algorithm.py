@@ -13,7 +13,7 @@ SAID = "The plant is compiled and declares set-points: training with --algo tree
 
 
 def test_a_compiled_plant_with_set_points_is_trained_with_treesearch(tmp_path: Path) -> None:
-    words = ["train", "spaql/DCMotor-v0", "--total-timesteps", "3000", "--seed", "0", "--json"]
+    words = ["train", "spaql/DCMotor-v0", "--steps", "3000", "--seed", "0", "--json"]
     done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / "run")])
     assert done.exit_code == 0, done.output
     assert done.stderr.count(SAID) == 1

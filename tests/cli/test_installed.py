@@ -46,7 +46,7 @@ def test_fresh_processes_give_the_same_bytes(tmp_path: Path) -> None:
     """For each algorithm on CartPole and Pendulum: all files of the run folder are equal."""
     evaluated = ("--iterations", "3", "--rollouts", "3")
     sizes = dict.fromkeys(("aql", "spaql", "spaql-ts"), evaluated)
-    sizes["plantree"] = ("--total-timesteps", "400", "--effort", "0.02")
+    sizes["plantree"] = ("--steps", "400", "--effort", "0.02")
     for algorithm, size in sizes.items():
         for env in ("cartpole200", "pendulum"):
             contents = set()
@@ -121,7 +121,7 @@ def test_an_interrupted_training_is_saved_and_can_go_on(tmp_path: Path) -> None:
 
 def _interrupted_plantree(tmp_path: Path) -> subprocess.Popen[str]:
     """Begin a training, press Ctrl-C after its first lines, and wait until it says that it has saved."""
-    words = [SPAQL, "train", "cartpole200", "--total-timesteps", "100000", "--out", "run", "--json"]
+    words = [SPAQL, "train", "cartpole200", "--steps", "100000", "--out", "run", "--json"]
     process = subprocess.Popen(
         [*words, "--effort", "0.02", "--seed", "0"], cwd=tmp_path, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,

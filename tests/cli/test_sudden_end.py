@@ -32,7 +32,7 @@ class Plant(gymnasium.Env):
 
 gymnasium.register("Plant-v0", Plant, max_episode_steps=5)
 """
-TRAIN = ("train", "plant:Plant-v0", "--algo", "spaql", "--total-timesteps", "10", "--seed", "1")
+TRAIN = ("train", "plant:Plant-v0", "--algo", "spaql", "--steps", "10", "--seed", "1")
 STUDY = 'problems = ["plant:Plant-v0"]\nalgorithms = ["spaql"]\nseeds = 1\niterations = 1\nrollouts = 1\n'
 HOW = {"a crash": "SIGSEGV, Segmentation fault", "an exit": "exit code 3"}
 

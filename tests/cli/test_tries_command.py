@@ -17,7 +17,7 @@ import spaql
 from spaql.cli import main
 from spaql.simulate.seeds import try_seeds
 
-TREE = ("train", "cartpole200", "--total-timesteps", "300", "--effort", "0.02", "--seed", "4")
+TREE = ("train", "cartpole200", "--steps", "300", "--effort", "0.02", "--seed", "4")
 TABLE = ("train", "cartpole200", "--algo", "spaql", "--iterations", "3", "--rollouts", "2", "--seed", "4")
 FEW = ("--selection-episodes", "6")
 
@@ -86,7 +86,7 @@ def test_the_text_has_the_fresh_return_first_and_all_that_it_cost() -> None:
 
 
 def test_the_picked_try_is_verified() -> None:
-    words = ("train", "sent_worlds:SentTank-v0", "--algo", "treesearch", "--total-timesteps", "300")
+    words = ("train", "sent_worlds:SentTank-v0", "--algo", "treesearch", "--steps", "300")
     many = ("--tries", "2", "--workers", "1", "--selection-episodes", "2", "--verify", "--seed", "0")
     data = json.loads(spaql_command(*words, *many, "--out", "run", "--json", "--quiet").stdout)
     assert data["verified"]["proven"] >= 0

@@ -43,7 +43,7 @@ def test_a_failed_training_says_so_and_what_to_do() -> None:
     assert "--algo plantree" in failed
     assert failure(agent, fresh([500.0] * 100), plain(random=22.0)) in (
         "",
-        "The returns still rose when the budget ended. Try more steps (--total-timesteps), several seeds "
+        "The returns still rose when the budget ended. Try more steps (--steps), several seeds "
         "(--tries 8), or --algo plantree.",
     )
 

@@ -55,7 +55,7 @@ def test_the_check_finds_bounds_that_constant_actions_leave() -> None:
 @pytest.mark.usefixtures("mixer")
 @pytest.mark.filterwarnings("always::spaql.errors.SpaqlWarning")
 def test_a_training_that_leaves_the_bounds_is_saved_and_says_so() -> None:
-    words = ("train", "bounds_mixer:Mixer-v0", "--total-timesteps", "300", "--effort", "0.02", "--seed", "0")
+    words = ("train", "bounds_mixer:Mixer-v0", "--steps", "300", "--effort", "0.02", "--seed", "0")
     trained = CliRunner().invoke(main, [*words, "--gymnasium", "--out", "run"])
     assert trained.exit_code == 0, trained.output
     assert "Warning: In training, temperature [°C] was " in trained.stderr
@@ -92,7 +92,7 @@ def test_what_was_learned_before_an_environment_fails_is_saved(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "failing_plant.py").write_text(FAILING, encoding="utf-8")
-    words = ("train", "failing_plant:Failing-v0", "--total-timesteps", "600", "--effort", "0.02")
+    words = ("train", "failing_plant:Failing-v0", "--steps", "600", "--effort", "0.02")
     trained = CliRunner().invoke(main, [*words, "--seed", "0", "--quiet", "--out", "run"])
     assert trained.exit_code == 1
     assert "At step 20 of a training episode, failing_plant:Failing-v0 gave the reward nan" in trained.stderr

@@ -63,7 +63,7 @@ def main() -> None:
 
     \b
     A first minute:
-      spaql train Pendulum-v1 --total-timesteps 5000 --seed 1 --out runs/swing-up
+      spaql train Pendulum-v1 --steps 5000 --seed 1 --out runs/swing-up
       spaql show runs/swing-up --digits 3
       spaql evaluate runs/swing-up --episodes 500
     """

@@ -42,7 +42,8 @@ _SEARCH_STEPS = 1_000_000
     "set-points, plantree for all others]",
 )
 @click.option(
-    "--total-timesteps",
+    "--steps",
+    "total_timesteps",
     type=int,
     help=f"training steps  [default: {_STEPS:,}; of treesearch {_SEARCH_STEPS:,}]",
 )
@@ -70,7 +71,7 @@ _SEARCH_STEPS = 1_000_000
 @click.option(
     "--resume",
     is_flag=True,
-    help="go on with the run in the run folder, up to --total-timesteps or --iterations in all",
+    help="go on with the run in the run folder, up to --steps or --iterations in all",
 )
 @click.option(
     "--verify",
@@ -106,11 +107,11 @@ def train(
 
     \b
     Examples:
-      spaql train Pendulum-v1 --total-timesteps 5000 --seed 1
-      spaql train Pendulum-v1 --total-timesteps 5000 --tries 8
-      spaql train Acrobot-v1 --algo treesearch --total-timesteps 10000000
+      spaql train Pendulum-v1 --steps 5000 --seed 1
+      spaql train Pendulum-v1 --steps 5000 --tries 8
+      spaql train Acrobot-v1 --algo treesearch --steps 10000000
       spaql train plant:TwoTanks-v0 --out runs/tanks
-      spaql train plant.fmu --config plant.toml --total-timesteps 3000
+      spaql train plant.fmu --config plant.toml --steps 3000
       spaql train CartPole-v1 --constraint "abs(pole_angle) < 0.1"
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
       spaql train MountainCar-v0 --algo spaql --iterations 200 --scaling 4
@@ -118,7 +119,7 @@ def train(
       spaql train cartpole200 --algo my_module:my_algorithm --iterations 100
     """
     if iterations is not None and total_timesteps is not None:
-        raise click.UsageError("Give --total-timesteps or --iterations, not both.")
+        raise click.UsageError("Give --steps or --iterations, not both.")
     problem: EnvironmentLike = env
     options = described
     if algo is None:

@@ -78,7 +78,7 @@ def _resumed(training: Training) -> Agent:
         by_steps = training.budget.iterations is None
         done = agent.training_steps if by_steps else agent.iterations
         what = "training steps" if by_steps else "iterations"
-        option = "--total-timesteps" if by_steps else "--iterations"
+        option = "--steps" if by_steps else "--iterations"
         advice = f"to go on, give more with {option}."
         say(f"{folder} has {done:,} {what} already, and nothing was added: {advice}", err=True)
     return agent

@@ -108,7 +108,7 @@ def failure(agent: Agent, fresh: Evaluation, plain: PlainControllers) -> str:
     else:
         return ""
     other = {"plantree": "treesearch", "treesearch": "plantree"}[agent.learner_type.name]
-    return f"{why} Try more steps (--total-timesteps), several seeds (--tries 8), or --algo {other}."
+    return f"{why} Try more steps (--steps), several seeds (--tries 8), or --algo {other}."
 
 
 def is_rising(agent: Agent) -> bool:

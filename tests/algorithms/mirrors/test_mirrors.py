@@ -455,7 +455,7 @@ def test_a_run_finds_the_mirror_and_says_so(tmp_path: Path) -> None:
     train = [
         "train",
         "CartPole-v1",
-        "--total-timesteps",
+        "--steps",
         "1200",
         "--out",
         str(run),

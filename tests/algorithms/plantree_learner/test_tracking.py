@@ -137,7 +137,7 @@ def test_of_a_large_budget_treesearch_spends_the_rest_on_the_same_structure(
 
 
 def test_the_command_line_says_where_it_was_designed(tmp_path: Path) -> None:
-    asked = ["train", "spaql/Oven-v0", "--algo", "plantree", "--total-timesteps", str(STEPS), "--seed", "3"]
+    asked = ["train", "spaql/Oven-v0", "--algo", "plantree", "--steps", str(STEPS), "--seed", "3"]
     asked += ["--quiet", "--effort", "0.05", "--partitions", "4", "--out", str(tmp_path / "run")]
     result = CliRunner().invoke(main, asked)
     assert result.exit_code == 0, result.output

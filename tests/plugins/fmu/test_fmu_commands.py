@@ -45,7 +45,7 @@ def run(command: str, code: int = 0) -> str:
 
 @pytest.mark.slow
 def test_a_controller_is_trained_on_an_fmu_and_judged(folder: Path) -> None:
-    words = "train tank.fmu --config tank.toml --total-timesteps 200 --effort 0.02 --seed 0 --out run --quiet"
+    words = "train tank.fmu --config tank.toml --steps 200 --effort 0.02 --seed 0 --out run --quiet"
     run(words)
     shown = run("show run --digits 3")
     assert "level" in shown
@@ -76,7 +76,7 @@ def test_a_config_that_cannot_be_read_is_refused(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_says_that_its_fmu_has_changed(folder: Path) -> None:
-    words = "train tank.fmu --config tank.toml --total-timesteps 60 --effort 0.02 --seed 0 --out run --quiet"
+    words = "train tank.fmu --config tank.toml --steps 60 --effort 0.02 --seed 0 --out run --quiet"
     run(words)
     before = hashlib.sha256((folder / "tank.fmu").read_bytes()).hexdigest()
     assert json.loads((folder / "run" / "settings.json").read_text())["problem"]["plant"] == {"file": before}
