@@ -112,7 +112,7 @@ def test_episodes_are_counted_by_numpy_numbers() -> None:
     agent = spaql.SPAQL("cartpole200", seed=0, rollouts=1)
     three = np.int64(3)
     assert len(spaql.evaluate(agent, episodes=three, seed=three).returns) == 3
-    assert len(stress(agent, starts=np.int64(4), seed=three).returns) == 1
+    assert len(stress(agent, starts=np.int64(4), seed=three).returns) == 4
     assert size_curve(agent, episodes=three, rounds=np.int64(1), seed=three)
 
 

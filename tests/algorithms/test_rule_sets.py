@@ -114,10 +114,10 @@ def test_resets_follow_iterations_or_balls(
         assert learner.resets == reset
 
 
-@pytest.mark.parametrize(("rules", "worth"), [("authors", 25.0), ("text", 5.0)])
-def test_a_terminal_state_is_worth_nothing_to_aql_by_the_text(rules: str, worth: float) -> None:
+@pytest.mark.parametrize("rules", ["authors", "text"])
+def test_a_terminal_state_before_the_horizon_has_a_value_to_aql(rules: str) -> None:
     learner = spaql.AQL("cartpole200", horizon=20, scaling=4.0, rules=rules)._learner
     learner.begin(np.zeros(4))
     learner.act(np.random.default_rng(0))
     learner.learn(1.0, np.zeros(4), True)
-    assert learner.trainee.balls.q[0] == worth
+    assert learner.trainee.balls.q[0] == 25.0

@@ -318,7 +318,7 @@ def test_the_advice_on_bounds_does_not_lead_back_to_the_check(tmp_path: Any, mon
     few = ["--steps", "300", "--seed", "1"]
     trained = CliRunner().invoke(main, ["train", *name, *few, "--quiet", "--out", "run"])
     assert trained.exit_code == 0
-    assert "left the declared range" in trained.stderr + trained.output
+    assert "beyond its declared range" in trained.stderr + trained.output
     assert "spaql check" not in trained.stderr
     checked = CliRunner().invoke(main, ["check", *name])
     assert checked.exit_code == 1

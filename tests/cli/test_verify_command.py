@@ -170,7 +170,7 @@ def test_the_counterexample_is_played_and_drawn(run: str, tmp_path: Path) -> Non
         state, _, ended = env.step(state, action)
         assert not ended
     refused = drawn(str(file), "counterexample", "--episodes", "3", code=2)
-    assert "takes --out alone" in refused.stderr
+    assert "counterexample takes --out: leave out --episodes" in refused.stderr
     command(str(file), "--seconds", "1")
     assert "No counterexample was found" in drawn(str(file), "counterexample", code=1).stderr
 
