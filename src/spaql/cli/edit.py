@@ -145,7 +145,7 @@ def _saved(
         side = fold.half.inputs[fold.side]
         data["mirrored"] = folded(after) is not None
         lines.append(
-            f"Changed where {side} >= 0, and unchanged in the mirrored half."
+            f"Changed where {side} >= 0, and mirrored where it is below 0."
             if data["mirrored"]
             else f"The tree is no longer its own mirror image: nothing was changed where {side} < 0, and "
             "leaves and rules are numbered anew."
