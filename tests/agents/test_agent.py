@@ -140,7 +140,7 @@ def test_a_drawn_seed_is_kept() -> None:
 def test_scaled_rewards_leave_returns_raw() -> None:
     scaled = spaql.SPAQL("pendulum", reward_range=(-16.3, 0.0), rollouts=2, seed=0)
     assert scaled.learn(iterations=2, progress_bar=False).history["mean_return"].max() < -100
-    with pytest.raises(spaql.SettingError, match="plantree learns from rewards as they are"):
+    with pytest.raises(spaql.SettingError, match="plantree does not scale rewards"):
         spaql.PlanTree("pendulum", reward_range=(-16.3, 0.0))
 
 

@@ -95,7 +95,7 @@ def test_a_finished_run_says_that_nothing_is_left(tmp_path: Path) -> None:
         words = [*TRAIN, "--iterations", asked, "--out", str(tmp_path / "run"), "--resume"]
         done = CliRunner().invoke(main, words)
         assert done.exit_code == 0
-        assert "has 4 iterations already, and nothing was added" in done.stderr
+        assert "already has 4 iterations, and nothing was added" in done.stderr
     assert (tmp_path / "run" / "history.csv").read_bytes() == before
 
 

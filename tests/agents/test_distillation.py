@@ -118,7 +118,7 @@ def test_a_network_becomes_a_run_that_every_command_takes(network, tmp_path):
         again = CliRunner().invoke(main, words)
         assert again.exit_code == 0, again.output
     again = CliRunner().invoke(main, ["distil", str(network), "--env", "CartPole-v1", "--out", run])
-    assert "is there already" in again.output
+    assert "already exists" in again.output
 
 
 def test_without_improvement_the_imitation_is_the_run(tmp_path):

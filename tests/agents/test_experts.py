@@ -1,4 +1,4 @@
-"""Policies of other libraries: the actions are those of the library, and what is no policy is refused."""
+"""Policies of other libraries: the actions are those of the library, and other objects are refused."""
 
 import sys
 from pathlib import Path
@@ -142,7 +142,7 @@ def test_a_function_is_named_by_its_module(tmp_path, monkeypatch):
     [
         (lambda seen: 2, "returned the action 2: it must be a whole number from 0 to 1"),
         (lambda seen: 0.5, "returned the action 0.5"),
-        (lambda seen: [0, 1], r"returned actions of the shape \(50, 2\)"),
+        (lambda seen: [0, 1], r"returned actions of shape \(50, 2\)"),
     ],
 )
 def test_what_is_no_action_is_refused(answer, said):
@@ -155,9 +155,9 @@ def test_what_is_no_policy_is_refused(tmp_path):
     problem = spaql.make_problem("CartPole-v1")
     (tmp_path / "model.zip").write_bytes(b"no model")
     for given, said in (
-        (3, "3 is no policy"),
+        (3, "3 is not a policy"),
         ("missing.zip", "There is no file missing.zip"),
-        (tmp_path / "model.zip", "cannot be read as a model of Stable-Baselines3"),
+        (tmp_path / "model.zip", "cannot be read as a Stable-Baselines3"),
         (spaql.AQL("cartpole200", seed=0), "depends on time or memory"),
     ):
         with pytest.raises(SettingError, match=said):

@@ -150,7 +150,7 @@ def test_maps_are_over_the_states_of_the_log(fitted: tuple[Path, dict[str, Any]]
     assert (tmp_path / "map.svg").exists()
     refused = CliRunner().invoke(main, ["draw", str(fitted[0]), "phase", *plane])
     assert refused.exit_code == 1
-    assert "fitted to a log, and there is no environment" in refused.output
+    assert "fitted to a log, and has no environment" in refused.output
     assert "Draw one of tree, map, counterexample." in refused.output
 
 

@@ -154,8 +154,8 @@ def test_a_callback_sees_every_try_in_this_process_and_is_refused_in_others() ->
     [
         ({"tries": 0}, "tries is 0, and must be a whole number"),
         ({"tries": 2, "workers": 0}, "workers is 0, and must be a whole number"),
-        ({"workers": 2}, "Workers train tries"),
-        ({"tries": 2, "checkpoint": "a.spaql"}, "A checkpoint holds one agent"),
+        ({"workers": 2}, "workers is for tries"),
+        ({"tries": 2, "checkpoint": "a.spaql"}, "A checkpoint contains one agent"),
         (
             {"tries": 2, "selection_episodes": 0},
             "selection_episodes is 0, and must be a whole number, at least 1",
@@ -171,7 +171,7 @@ def test_what_cannot_be_is_refused(how: dict[str, Any], message: str) -> None:
 
 def test_a_trained_agent_is_refused() -> None:
     agent = spaql.SPAQL("cartpole200", rollouts=2).learn(iterations=1, progress_bar=False)
-    with pytest.raises(SettingError, match="Tries begin untrained"):
+    with pytest.raises(SettingError, match="Tries start untrained"):
         agent.learn(tries=2, **QUICK)
 
 

@@ -46,7 +46,7 @@ def test_train_by_the_text_of_the_paper() -> None:
     assert (settings["rules"], settings["metric"]) == ("text", "infinity")
     assert "has rules text, not authors" in spaql_command(*words, "--resume", code=1).stderr
     wrong = spaql_command(*words, "--rules", "txt", code=2).stderr
-    assert "'txt' is not one of them: did you mean text?" in wrong
+    assert "'txt' is not a valid choice: did you mean text?" in wrong
 
 
 def test_train_as_json_and_the_default_folder() -> None:
@@ -121,7 +121,7 @@ def test_evaluate() -> None:
         (("train", "cartpole200", "--total-timestep", "5"), 2, "--steps"),
         (("train", "pendulum5"), 1, "--algo spaql"),
         (("train", "MountainCar-v0", "--algo", "spaql-ts"), 1, "--reference"),
-        (("evaluate", "nowhere"), 1, "There is no nowhere"),
+        (("evaluate", "nowhere"), 1, "nowhere does not exist"),
         (("evaluat", "nowhere"), 2, "did you mean evaluate?"),
     ],
 )
@@ -202,8 +202,10 @@ def test_the_run_that_was_meant_is_named() -> None:
     spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "runs/swing-up")
     said = spaql_command("show", "runs/swingup", code=1).stderr
     meant = Path("runs/swing-up")
-    assert said == f"Error: There is no {Path('runs/swingup')}: did you mean {meant}?\n"
-    assert f"runs is no run folder: there is {meant}." in spaql_command("show", "runs", code=1).stderr
+    assert said == f"Error: {Path('runs/swingup')} does not exist: did you mean {meant}?\n"
+    assert (
+        f"runs is not a run folder: known runs are {meant}." in spaql_command("show", "runs", code=1).stderr
+    )
     Path("runs/swing-up/policy.spaql").write_bytes(b"spaql" + bytes(99))
     said = spaql_command("show", "runs/swing-up", code=1).stderr
     assert f"Cannot read {meant / 'policy.spaql'}." in said
@@ -225,7 +227,7 @@ def test_a_tree_is_drawn_as_what_it_has() -> None:
     for kind in ("value", "balls"):
         said = spaql_command("draw", plantree, kind, "--x", "2", "--y", "3", code=1).stderr
         assert said == (
-            f"Error: There is no {kind} to draw: plantree has no partition. Draw one of tree, map, phase, "
+            f"Error: Cannot draw {kind}: plantree has no partition. Draw one of tree, map, phase, "
             "counterexample.\n"
         )
 
@@ -260,7 +262,7 @@ def test_draw_every_kind() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("map",), 2, "give --x and --y, of cart position [m], cart speed [m/s]"),
+        (("map",), 2, "give --x and --y, out of cart position [m], cart speed [m/s]"),
         (("map", "--x", "pole", "--y", "1"), 1, "There is no observation 'pole'"),
         (("map", "--x", "0:a:b", "--y", "1"), 2, "pole angle:-0.2:0.2"),
         (("map", "--x", "0", "--y", "1", "--at", "2"), 2, "cart speed=0"),

@@ -22,14 +22,14 @@ def test_a_run_is_trained_with_a_cost_and_judged_by_its_constraints(tmp_path: Pa
     given += ["--constraint", "abs(cart_position) < 2"]
     words = ["train", "CartPole-v1", "--steps", "200", "--effort", "0.02", "--seed", "0", *given]
     shown = run(*words, "--quiet", "--out", folder)
-    assert "constraint    abs(pole_angle) < 0.01: broken in " in shown
+    assert "constraint    abs(pole_angle) < 0.01: violated in " in shown
     data = json.loads(run("evaluate", folder, "--episodes", "9", "--json"))
     assert set(data["violations"]) == {"abs(pole_angle) < 0.01", "abs(cart_position) < 2"}
     assert data["violations"]["abs(pole_angle) < 0.01"] > 0
     assert data["mean"] <= 0
     text = run("evaluate", folder, "--episodes", "9")
     count = data["violations"]["abs(pole_angle) < 0.01"]
-    assert f"abs(pole_angle) < 0.01: broken in {count} of 9 episodes" in text
+    assert f"abs(pole_angle) < 0.01: violated in {count} of 9 episodes" in text
     assert "abs(cart_position) < 2: " in text
     other = json.loads(run("evaluate", folder, "--episodes", "3", "--env", "CartPole-v1", "--json"))
     assert other["mean"] <= 0

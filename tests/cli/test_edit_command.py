@@ -70,7 +70,7 @@ def test_a_threshold(tmp_path: Path) -> None:
         (("--leaf", "1", "--do", "5"), 1, "from -2 to 2"),
         (("--leaf", "1", "--do", "1", "--offset", "1"), 1, "give one of the two"),
         (("--leaf", "1", "--gain", "speed"), 2, "write a name and its value"),
-        (("--leaf", "1", "--gain", "speed=fast"), 2, "'fast' is no number"),
+        (("--leaf", "1", "--gain", "speed=fast"), 2, "'fast' is not a number"),
         (("--leaf", "1", "--rule", "1", "--threshold", "0"), 2, "--leaf or --rule"),
         (("--rule", "1"), 2, "--threshold"),
         (("--rule", "1", "--threshold", "0", "--lock"), 2, "are for leaves"),
@@ -120,7 +120,7 @@ def test_scores_and_sums(switching: Path, tmp_path: Path) -> None:
     words = ("--out", out, "--episodes", "2")
     invoke("edit", switching, "--leaf", "2", "--gain", "push right:pole angle=5", "--lock", *words)
     shown = rules(out)
-    assert shown[0].endswith(": 2 leaves; 8 numbers")
+    assert shown[0].endswith(": 2 leaves; 8 parameters")
     where = "-0.4 <= pole angle [rad] + 0.5 * pole speed [rad/s]"
     law = (
         "push right if 0.1 * cart position [m] + 0.3 * cart speed [m/s] + 5.0 * pole angle [rad] "

@@ -35,7 +35,7 @@ from spaql.plugins.sweeps.progress import SweepProgress
             ["matplotlib"],
             "The map needs matplotlib: pip install 'spaql[plot]'.",
         ),
-        ("draw none tree", ["matplotlib"], "A picture needs matplotlib: pip install 'spaql[plot]'."),
+        ("draw none tree", ["matplotlib"], "A figure needs matplotlib: pip install 'spaql[plot]'."),
     ],
 )
 def test_an_extra_is_looked_for_first(

@@ -112,7 +112,7 @@ def test_an_interrupted_training_is_saved_and_can_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "--resume goes on" in err
+    assert "continue with --resume" in err
     done = json.loads(out)["iteration"]
     resumed = spaql.load(tmp_path / "run").learn(iterations=5, progress_bar=False)
     whole = spaql.SPAQL("cartpole200", seed=3).learn(iterations=done + 5, progress_bar=False)
@@ -129,7 +129,7 @@ def _interrupted_plantree(tmp_path: Path) -> subprocess.Popen[str]:
     assert process.stderr is not None
     assert "iteration 1" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    while "Evaluating it now: Ctrl-C again skips that." not in (line := process.stderr.readline()):
+    while "Evaluating it now: press Ctrl-C again to skip this." not in (line := process.stderr.readline()):
         assert line, "it ended without a word"
     return process
 

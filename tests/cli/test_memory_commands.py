@@ -40,7 +40,7 @@ def call(*words: object, code: int = 0) -> str:
 
 def test_show_prints_the_features_the_law_and_the_limits(run):
     text = call("show", run, "--digits", 3)
-    size = "a controller with memory, 1 leaf, the fewest that do the same; 2 numbers"
+    size = "a controller with memory, 1 leaf, the fewest that are equivalent; 2 parameters"
     assert text.splitlines()[0] == f"# Pendulum-v1, controller: {size}"
     assert "angle [rad] = atan2(sin(angle), cos(angle))" in text
     assert "torque [Nm] = -8 * angle [rad] - 1.5 * swing [rad/s]" in text
@@ -77,7 +77,9 @@ def test_export_writes_it_with_its_state(run, tmp_path):
     text = call("export", run, "--to", "c", "--out", tmp_path, "--points", 2000, "--safe-action", "0")
     assert "samples at boundaries" in text
     assert "controller_reset" in (tmp_path / "controller.h").read_text()
-    assert "is of this run: the same program" in call("export", run, "--check", tmp_path / "controller.c")
+    assert "belongs to this run: the same program" in call(
+        "export", run, "--check", tmp_path / "controller.c"
+    )
 
 
 @pytest.mark.long

@@ -52,7 +52,7 @@ def test_what_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     done = CliRunner().invoke(main, ["new", str(tmp_path / "mine")])
     assert done.exit_code == 1
-    assert "is there already" in done.stderr
+    assert "already exists" in done.stderr
     assert not list((tmp_path / "mine").iterdir())
 
 

@@ -86,7 +86,7 @@ def test_what_a_killed_training_held_is_taken_over(training: subprocess.Popen[st
 def test_of_two_that_begin_at_once_one_is_refused(tmp_path: Path) -> None:
     outcomes = [ended(process) for process in [begin(tmp_path, 3000), begin(tmp_path, 3000)]]
     assert sorted(code for code, _ in outcomes) == [0, 1], outcomes
-    assert re.search("is in use by|is there already", next(said for code, said in outcomes if code))
+    assert re.search("is in use by|already exists", next(said for code, said in outcomes if code))
     assert spaql.load(tmp_path / "run").iterations == 3000
 
 

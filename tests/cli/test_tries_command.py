@@ -75,7 +75,7 @@ def test_the_text_has_the_fresh_return_first_and_all_that_it_cost() -> None:
     done = spaql_command(*TABLE, *FEW, "--tries", "2", "--workers", "1", "--out", "run")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("fresh return  ")
-    assert "100 new episodes, which picked nothing" in lines[0]
+    assert "100 new episodes, not used for the selection" in lines[0]
     assert "6 selection episodes: biased upwards" in lines[1]
     assert lines[2].startswith("2 tries       ")
     assert "worst" in lines[2]
@@ -118,10 +118,10 @@ def test_tries_are_gone_on_with_to_the_same_bytes() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("--workers", "2"), 2, "give --tries, 2 or more"),
+        (("--workers", "2"), 2, "give --tries, at least 2"),
         (("--tries", "0"), 1, "tries is 0, and must be a whole number, at least 1"),
         (("--tries", "2", "--workers", "0"), 1, "workers is 0"),
-        (("--tries", "2", "--resume"), 1, "There is no run in run to resume: leave out --resume"),
+        (("--tries", "2", "--resume"), 1, "run contains no run to resume: leave out --resume"),
         (
             ("--tries", "2", "--selection-episodes", "0"),
             1,
@@ -136,13 +136,13 @@ def test_what_cannot_be_is_refused(words: tuple[str, ...], code: int, message: s
 
 def test_tries_are_not_gone_on_with_as_one_run_or_from_another_seed() -> None:
     spaql_command(*TABLE, *FEW, "--tries", "2", "--workers", "1", "--out", "run")
-    assert "is a run of several tries" in spaql_command(*TABLE, "--out", "run", "--resume", code=1).stderr
+    assert "is a run with several tries" in spaql_command(*TABLE, "--out", "run", "--resume", code=1).stderr
     table = Path("run/tries.csv").read_bytes()
     wrong = ("train", "cartpole200", "--algo", "aql", *TABLE[4:], "--tries", "2", "--out", "run", "--resume")
     assert "is a run of spaql, not aql" in spaql_command(*wrong, "--workers", "1", code=1).stderr
     assert Path("run/tries.csv").read_bytes() == table
     other = (*TABLE[:-1], "5", "--tries", "2", "--out", "run", "--resume")
-    assert "started with the seed 4, not 5" in spaql_command(*other, code=1).stderr
+    assert "started with seed 4, not 5" in spaql_command(*other, code=1).stderr
 
 
 def test_the_seed_of_a_try_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_ctrl_c_keeps_the_tries_that_are_finished(workers: str) -> None:
         run.send_signal(signal.SIGINT)
         said = run.communicate(timeout=120)[1]
     assert run.returncode == 130, said
-    assert "tries are finished in run, and none is picked; --resume goes on" in said
+    assert "tries in run are finished, and none is selected; continue with --resume" in said
     assert not Path("run/policy.spaql").exists()
     spaql_command(*words[:-6], "--tries", "3", "--workers", "1", "--out", "run", "--resume")
     spaql_command(*words[:-6], "--tries", "3", "--workers", "1", "--out", "whole")

@@ -87,7 +87,7 @@ def test_a_verdict_without_anything_to_certify_is_printed(run: str, tmp_path: Pa
     ("words", "message"),
     [
         ((), "Give RUN, a run folder or model file, or --check FILE"),
-        (("nowhere",), "There is no nowhere"),
+        (("nowhere",), "nowhere does not exist"),
         (("RUN", "--target", "height=0,1"), "no number 'height'"),
         (("RUN", "--goal", "--ignore-termination"), "one of the two"),
         (("RUN", "--noise", "1,2,3"), "noise is"),

@@ -309,5 +309,5 @@ def test_a_file_that_acts_otherwise_is_reported(monkeypatch: pytest.MonkeyPatch,
         return made
 
     monkeypatch.setattr(archive, "plain", in_alphabetical_order)
-    with pytest.raises(spaql.ArchiveError, match="does not act as what was to be saved"):
+    with pytest.raises(spaql.ArchiveError, match="does not act as the saved agent"):
         agent.save(tmp_path / "agent.spaql")

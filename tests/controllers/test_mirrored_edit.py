@@ -69,7 +69,7 @@ def test_the_leaf_that_is_shown_is_the_leaf_that_is_edited(tmp_path: Path) -> No
         words = ["--leaf", str(leaf), "--gain", "speed=-1.25", "--out", str(out), "--episodes", "2"]
         done = CliRunner().invoke(main, ["edit", str(run), *words])
         assert done.exit_code == 0, done.output
-        assert "Changed where speed [rad/s] >= 0, and where it is not in the mirror." in done.output
+        assert "Changed where speed [rad/s] >= 0, and mirrored where it is below 0." in done.output
         after = numbered(shown(out, "--numbers"))
         assert [one for one in before if after[one] != before[one]] == [leaf]
         assert "- 1.25 * speed [rad/s]" in after[leaf]

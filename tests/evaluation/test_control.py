@@ -244,7 +244,7 @@ def _judged(name: str, mean: float, difference: float, ci95: float) -> Judged:
         (
             (-0.96, 2.0),
             (0.0, 0.0),
-            "Compared with an LQR: 4 % better (which may be chance) on perturbed plants, as good on the "
+            "Compared with an LQR: 4 % better (not significant) on perturbed plants, as good on the "
             "nominal plant.",
         ),
     ],

@@ -154,7 +154,7 @@ def test_an_environment_of_ones_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("starts", "message"), [(0, "starts is 0"), ([[1.0, 2.0]], "4 numbers"), ([], "4 numbers")]
+    ("starts", "message"), [(0, "starts is 0"), ([[1.0, 2.0]], "4 components"), ([], "4 components")]
 )
 def test_starts_that_are_none(balancing: spaql.Agent, starts, message: str) -> None:
     with pytest.raises(spaql.SettingError, match=message):
@@ -198,6 +198,6 @@ def test_a_plant_of_ones_own_begins_in_the_ranges_that_it_declares() -> None:
         _plant("Disguised", lambda state: (state[0], 2.0 * state[1]), 1.0),
     ):
         with pytest.raises(
-            spaql.SettingError, match="give a bench with a range for each number of its state"
+            spaql.SettingError, match="give a bench with a range for each state variable of its state"
         ):
             known_bench(other)

@@ -185,7 +185,7 @@ def test_the_command(target: str, run: Path, tmp_path: Path) -> None:
         checked = CliRunner().invoke(main, ["export", str(run), "--check", str(file)])
         assert (checked.exit_code, checked.output) == (
             0,
-            f"{file} is of this run: the same program and plant.\n",
+            f"{file} belongs to this run: the same program and plant.\n",
         )
 
 

@@ -45,28 +45,31 @@ def test_another_controller_or_plant_is_found(tmp_path: Path) -> None:
     one = tmp_path / "one.spaql"
     file = tmp_path / "controller.py"
     spaql.export.python(saved(one), file, points=10, provenance=["program sha256 " + 64 * "0"])
-    assert check(one, file) == (0, "is of this run: the same program and plant.")
+    assert check(one, file) == (0, "belongs to this run: the same program and plant.")
     written = spaql.export.hashes.hashes_of(spaql.controller_of(one), plant(0.5))
     head = file.read_text()[:600]
     assert f"spaql {spaql.__version__}" in head
     assert all(f"{name} sha256 {digest}" in head for name, digest in written.items())
     texts = {name: f"the hash of its {name} is {digest[:16]}" for name, digest in written.items()}
     saved(tmp_path / "other.spaql", action=0.25000001)
-    assert check(tmp_path / "other.spaql", file) == (1, f"is NOT of this run: {texts['program']}.")
+    assert check(tmp_path / "other.spaql", file) == (1, f"does NOT belong to this run: {texts['program']}.")
     saved(tmp_path / "other.spaql", gain=0.50000001)
-    assert check(tmp_path / "other.spaql", file) == (1, f"is NOT of this run: {texts['plant']}.")
+    assert check(tmp_path / "other.spaql", file) == (1, f"does NOT belong to this run: {texts['plant']}.")
     saved(tmp_path / "other.spaql", gain=0.6, action=0.6)
     both = ", and ".join(texts.values())
-    assert check(tmp_path / "other.spaql", file) == (1, f"is NOT of this run: {both}.")
+    assert check(tmp_path / "other.spaql", file) == (1, f"does NOT belong to this run: {both}.")
 
 
 def test_a_file_without_a_hash_is_not_of_the_run(tmp_path: Path) -> None:
     controller = saved(tmp_path / "one.spaql")
     file = tmp_path / "controller.py"
     spaql.export.python(spaql.controller_of(controller), file, points=10)  # alone it knows no plant
-    assert check(tmp_path / "one.spaql", file) == (1, "is NOT of this run: it has no hash of a plant.")
+    assert check(tmp_path / "one.spaql", file) == (
+        1,
+        "does NOT belong to this run: it has no hash of a plant.",
+    )
     file.write_text("def act(observation): ...\n")
-    assert check(tmp_path / "one.spaql", file) == (1, "is NOT of this run: it has no hashes.")
+    assert check(tmp_path / "one.spaql", file) == (1, "does NOT belong to this run: it has no hashes.")
     code, said = check(tmp_path / "one.spaql", tmp_path / "missing.py")
     assert code == 1
     assert "missing.py cannot be read: No such file" in said

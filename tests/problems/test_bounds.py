@@ -96,5 +96,5 @@ def test_what_was_learned_before_an_environment_fails_is_saved(
     trained = CliRunner().invoke(main, [*words, "--seed", "0", "--quiet", "--out", "run"])
     assert trained.exit_code == 1
     assert "At step 20 of a training episode, failing_plant:Failing-v0 gave the reward nan" in trained.stderr
-    assert "What was learned in 150 steps before is saved in run." in trained.stderr
+    assert "The result of the 150 steps before is saved in run." in trained.stderr
     assert len(spaql.load("run").history) == 3

@@ -98,7 +98,7 @@ def test_a_plant_that_contradicts_a_proof_is_found(proven, played, asked, said):
     loop = closed_loop(constant(other), other)
     if played is looks_up:  # which is not traced without bounds
         object.__setattr__(loop, "dynamics", plant(looks_up))
-    with pytest.raises(ContradictedProofError, match="This is a fault of spaql") as raised:
+    with pytest.raises(ContradictedProofError, match="This is a bug in spaql") as raised:
         guarded(verdict, loop)
     assert said in str(raised.value)
 

@@ -43,15 +43,15 @@ class Agent:
         An environment's id, a preset (`pendulum`, `pendulum5`, `cartpole200`), a Gymnasium environment,
         or a `Problem`.
     seed
-        Of all randomness; the same seed produces the same bytes. Drawn if not given.
+        Seed of all randomness; the same seed produces the same bytes. Drawn if not given.
     horizon, levels, squash, reference, reward_range, options, compiled, parallel
         See `spaql.make_problem`.
     observation_names, action_names
-        With their units, for rules, pictures and exported code; those of the plant by default.
+        Names with their units, for rules, figures and exported code; those of the plant by default.
     cost, constraints
-        Of a step, as expressions of named observations and actions; see `spaql.make_problem`.
+        Expressions of named observations and actions, for each step; see `spaql.make_problem`.
     **settings
-        Of the algorithm: the fields of `Agent.settings_type`.
+        Settings of the algorithm: the fields of `Agent.settings_type`.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Agent:
         self.settings = make_settings(self.learner_type, settings)
         if reward_range is not None and not self.learner_type.standardised:
             name = self.learner_type.name
-            raise SettingError(f"{name} learns from rewards as they are: leave out reward_range.")
+            raise SettingError(f"{name} does not scale rewards: leave out reward_range.")
         self.problem = make_problem(
             env,
             horizon=horizon,
@@ -105,10 +105,10 @@ class Agent:
         )
         self.history = History()
         self.tries: Tries | None = None
-        """The results of the tries that this agent was picked from; not saved with it."""
+        """The results of the tries from which this agent was picked; not saved with it."""
         self._learner: Algorithm = self.learner_type(self.problem, self.settings)
         self._policy: Policy | None = None
-        """The current policy of the learner, once requested."""
+        """The current policy of the learner, if it was requested."""
         self._rng = np.random.default_rng(self.seed)
 
     def __init_subclass__(cls) -> None:
@@ -129,18 +129,18 @@ class Agent:
 
     @property
     def policy(self) -> Policy:
-        """The policy learned so far, usable on its own. Reading it starts no computation.
+        """The policy learned so far. Reading it starts no computation.
 
-        PlanTree has one when its budget is spent; if it was stopped before, see `conclude`.
+        PlanTree has a policy when its budget is spent; if it was stopped before, see `conclude`.
         """
         if self._policy is None:
             self._policy = self._learner.policy
         return self._policy
 
     def conclude(self) -> Policy:
-        """Return the policy of everything learned so far, also in the middle of a training.
+        """Return the policy from everything learned so far, even in the middle of a training.
 
-        If training was stopped within its budget and has not made one, PlanTree searches for it here.
+        If training was stopped within its budget and made no policy, PlanTree searches for it here.
         `spaql.evaluate`, `predict` and every function that takes an agent call this automatically.
         """
         self._learner.conclude()
@@ -148,7 +148,7 @@ class Agent:
 
     @property
     def first_law(self) -> Controller | None:
-        """The law of one leaf that training began with; None without one, or if it is the policy still."""
+        """The law of one leaf with which training began; None without one, or if it is still the policy."""
         return self._learner.first_law
 
     @property
@@ -163,7 +163,7 @@ class Agent:
 
     @property
     def training_steps(self) -> int:
-        """Number of steps learned from so far."""
+        """Number of steps from which the agent has learned so far."""
         return int(self.history.last()["training_steps"]) if len(self.history) else 0
 
     def learn(
@@ -184,10 +184,10 @@ class Agent:
         Parameters
         ----------
         total_timesteps
-            Stop after the iteration in which this many more training steps are reached. Evaluation steps do
+            Stop after the iteration in which n more training steps are reached. Evaluation steps do
             not count here; `history` counts both.
         iterations
-            Instead: the number of training episodes, each followed by an evaluation.
+            Number of training episodes, each followed by an evaluation, instead of `total_timesteps`.
         callback
             A function, or a list of them, called after every iteration with the agent and the new row of
             its history; training stops if one returns False.
@@ -198,17 +198,17 @@ class Agent:
         progress_bar
             Show progress: a live bar on a terminal, occasional lines elsewhere.
         tries
-            Train this many agents like this untrained one, which differ only in their seed, and become the
-            one that selection episodes pick, its seed included: the smallest policy among those that do not
+            Train n agents like this untrained one, which differ only in their seed, and become the
+            one that selection episodes pick, including its seed: the smallest policy among those that do not
             differ significantly from the best. The first try has this agent's seed, the others have seeds
             drawn from it. `tries` of the agent then has the result and the cost of each; its selection mean
             is biased upwards, so evaluate the agent by `spaql.evaluate`, whose episodes were not used to
             pick. Each try is trained for `total_timesteps` or `iterations`; a line is shown for each.
         workers
-            Processes that train the tries; the result is the same for any number of them. More than one
+            Processes that train the tries; the result does not depend on their number. More than one
             requires that there is no callback and that the environment and agent can be pickled.
         selection_episodes
-            Number of new episodes of each try, by which one is picked.
+            Number of new episodes of each try, by which a try is picked.
         """
         budget = Budget(
             total_timesteps=total_timesteps,
@@ -223,7 +223,7 @@ class Agent:
             self._train(budget, joined(callback), checkpoint, progress_bar)
             return self
         if checkpoint is not None:
-            raise SettingError("A checkpoint holds one agent: leave it out, or train one try.")
+            raise SettingError("A checkpoint contains one agent: leave it out, or train one try.")
         called = None if callback is None else joined(callback)
         self.tries = learn_best(self, budget, tries, workers, called, progress_bar)
         return self
@@ -231,12 +231,12 @@ class Agent:
     def _train(
         self, budget: Budget, callback: Callback, checkpoint: str | os.PathLike[str] | None, show: bool
     ) -> None:
-        """Train for a budget; if no iteration of it is finished, the learner stays as it was."""
+        """Train for a budget; if no iteration is finished, the learner is unchanged."""
         total_timesteps = budget.total_timesteps
         if show and total_timesteps is not None and total_timesteps < self.problem.horizon:
             print(
                 f"The budget of {total_timesteps:,} steps is less than one episode, which may last "
-                f"{self.problem.horizon:,}: what comes after it, nobody will have seen.",
+                f"{self.problem.horizon:,}: the agent will not see what happens later in an episode.",
                 file=sys.stderr,
             )
         done = self.iterations
@@ -265,12 +265,12 @@ class Agent:
                 train(self._learner, self.problem, self.settings, self.history, self.seed, proceed)
             except BaseException:
                 self._policy = None
-                if len(self.history) == rows:  # no iteration finished towards the aim
+                if len(self.history) == rows:  # no iteration was finished
                     self._learner.go_back(mark)
                 raise
 
     def _become(self, other: Agent) -> None:
-        """Take over everything that another agent of this type and problem has learned, and its seed."""
+        """Take over everything that another agent of the same type and problem has learned, and its seed."""
         self.seed = other.seed
         self.history = other.history
         self._learner = other._learner
@@ -314,12 +314,12 @@ class Agent:
         """Read a model file, or a run folder, of this algorithm."""
         agent = load_agent(path, env)
         if not isinstance(agent, cls):
-            raise SettingError(f"The file holds a {type(agent).__name__} agent: use spaql.load.")
+            raise SettingError(f"The file contains a {type(agent).__name__} agent: use spaql.load.")
         return agent
 
 
 def make_settings(learner: type[Algorithm], values: Mapping[str, Any]) -> LearnerSettings:
-    """Return the settings of a learner; an unknown name is refused, with the nearest valid one."""
+    """Return the settings of a learner; refuse an unknown name, suggesting the nearest valid name."""
     known = [f.name for f in dataclasses.fields(learner.settings_type)]
     for name in values:
         if name not in known:

@@ -23,18 +23,18 @@ MODEL_FILE = "policy.spaql"
 """The agent file of a run folder."""
 
 TYPES: weakref.WeakValueDictionary[str, type[Agent]] = weakref.WeakValueDictionary()
-"""Every class of agents by the name of its algorithm."""
+"""Every agent class, by the name of its algorithm."""
 
 
 def agent_types() -> dict[str, type[Agent]]:
-    """Return every class of agents by the name of its algorithm, those defined elsewhere included."""
+    """Return every agent class by the name of its algorithm, including those defined elsewhere."""
     return dict(TYPES)
 
 
 def identity(kind: type[Agent]) -> dict[str, str]:
-    """Return what identifies an algorithm in files: its name, and its module if spaql does not ship it.
+    """Return the identification of an algorithm in files: its name, and its module if it is not spaql's own.
 
-    The module is for people: nothing is ever imported because a file names it.
+    The module is for people: a file never causes an import.
     """
     module = kind.__module__
     shipped = module.partition(".")[0] in ("spaql", "__main__")
@@ -71,12 +71,12 @@ def verdict_file(path: str | os.PathLike[str]) -> Path:
 
 
 def agent_from(document: archive.Document) -> Agent:
-    """Return the agent that a model file holds."""
+    """Return the agent in a model file."""
     data = document.data
     part = document.part
     with reading("agent"):
         if data["kind"] != "agent":
-            raise ArchiveError(f"The file holds a {data['kind']}, not an agent: read it with spaql.load.")
+            raise ArchiveError(f"The file contains a {data['kind']}, not an agent: read it with spaql.load.")
         algorithm = data["algorithm"]
         agent_type = agent_types().get(algorithm)
         if agent_type is None:
@@ -92,22 +92,22 @@ def agent_from(document: archive.Document) -> Agent:
 
 
 def _undefined(algorithm: Any, module: Any) -> ArchiveError:
-    """Return the error for an agent of an unknown algorithm; it says how to read the file."""
-    holds = f"The file holds an agent of the algorithm {algorithm!r}, which is not defined here"
+    """Return the error for an agent of an unknown algorithm, which says how to read the file."""
+    holds = f"The file contains an agent of the algorithm {algorithm!r}, which is not defined here"
     if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
-        advice = f"{holds}: import the module that defines it before the file is loaded."
+        advice = f"{holds}: import the module that defines the algorithm before loading the file."
         return ArchiveError(advice, settings={"algo": f"MODULE:{algorithm}"})
     return ArchiveError(
-        f"{holds}. It says that the module {module} defines it: if you trust that module, import it before "
-        "the file is loaded.",
+        f"{holds}. The file names the module {module}: if you trust that module, import it before "
+        "loading the file.",
         settings={"algo": f"{module}:{algorithm}"},
     )
 
 
 def moved(problem: Problem, env: EnvironmentLike | None, *, parallel: bool | str) -> Problem:
-    """Return the same problem in another environment, if one is given, and run in parallel or not.
+    """Return the same problem, in another environment if one is given, run in parallel or not.
 
-    A plant that is not the one of the problem is worth a `ChangedPlantWarning`.
+    Warns with `ChangedPlantWarning` if the plant has changed.
     """
     changes: dict[str, Any] = {"parallel": parallel}
     if env is not None:
@@ -121,7 +121,7 @@ def moved(problem: Problem, env: EnvironmentLike | None, *, parallel: bool | str
 
 
 def _asked(problem: Problem) -> dict[str, Any]:
-    """Return what was asked for a problem, to make it of another environment."""
+    """Return the arguments that make the same problem from another environment."""
     stage = problem.stage_cost
     if stage is None:
         return {"horizon": problem.horizon}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """How long an agent is trained, how often it is saved, and by how many episodes a try is selected."""
+    """The length of a training, the interval of checkpoints, and the number of selection episodes."""
 
     total_timesteps: int | None = None
     iterations: int | None = None

@@ -19,9 +19,9 @@ _WANTED = (
 
 
 def joined(callback: Callback | Sequence[Callback] | None) -> Callback:
-    """Return one function that calls all the given ones, and returns False if one of them does.
+    """Return a function that calls all the callbacks, and returns False if one of them does.
 
-    Raises `SettingError` for anything that cannot be called so, such as a Stable-Baselines3 callback.
+    Raises `SettingError` for anything that cannot be called like this, such as a Stable-Baselines3 callback.
     """
     callbacks: Sequence[Any] = callback if isinstance(callback, list | tuple) else [callback]
     functions = [_checked(function) for function in callbacks if function is not None]
@@ -47,6 +47,6 @@ def _checked(callback: Any) -> Callback:
         raise SettingError(
             f"callback is {callback!r}, which does not take two arguments: it {_WANTED}."
         ) from None
-    except ValueError:  # a builtin, whose signature is not known
+    except ValueError:  # a builtin without a signature
         pass
     return callback  # type: ignore[no-any-return]

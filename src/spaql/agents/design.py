@@ -1,4 +1,4 @@
-"""Controllers: rule trees, and controllers with memory, that are policies of their own."""
+"""Designs: controllers with the problem they are for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spaql.simulate.sampling import check_sample_time
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """A controller with the problem that it is for: simplified or edited, saved, and used like an agent.
+    """A controller with its problem, which is simplified, edited, saved and used like an agent.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Design:
     controller: Controller
     problem: Problem
     origin: Mapping[str, Any] = field(default_factory=dict)
-    """How it was made, for people: plain data."""
+    """How the controller was made, for people: plain data."""
 
     def __post_init__(self) -> None:
         spaces = (self.problem.states.space, self.problem.actions.space)
@@ -74,10 +74,12 @@ class Design:
 
 
 def design_from(document: archive.Document) -> Design:
-    """Return the controller that a file holds."""
+    """Return the controller in a file."""
     data = document.data
     if data.get("kind") != "controller":
-        raise ArchiveError(f"The file holds a {data.get('kind')}, not a controller: read it with spaql.load.")
+        raise ArchiveError(
+            f"The file contains a {data.get('kind')}, not a controller: read it with spaql.load."
+        )
     with reading("controller"):
         problem = problem_from(data["problem"], document.part("problem."))
         controller = controller_from(data["controller"], document.part("controller."))

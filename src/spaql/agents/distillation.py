@@ -25,26 +25,26 @@ from spaql.stats import mean_ci95
 from spaql.values import real_number, whole_number
 
 REPORT_FILE = "distillation.json"
-"""What a distilled run was made from, next to the usual files of its folder."""
+"""The file on the origin of a distilled run, next to the usual files of its folder."""
 
 
 @dataclass(frozen=True, eq=False)
 class Distillation:
-    """A tree distilled from a policy, with what both return in the same fresh episodes."""
+    """A tree distilled from a policy, with the returns of both in the same fresh episodes."""
 
     agent: TreeSearch
-    """The improved tree, as the agent that improved it; without improvement, the imitation."""
+    """The agent that improved the tree; without improvement, the imitation."""
     imitation: Controller
     """The tree before it was improved."""
     agreement: float
-    """Of the imitation with the expert's actions (see `spaql.algorithms.imitation.Imitation`)."""
+    """Agreement of the imitation with the expert's actions (see `spaql.algorithms.imitation.Imitation`)."""
     labelled: int
     """States that were labelled with the expert's actions."""
     expert: Expert
     """The policy that was distilled."""
     steps: Mapping[str, int]
-    """Steps of the simulator by phase: `expert`, `trees` that gather states, `comparison` of trees by size,
-    `search`, and `judgement`, which nothing was learned from."""
+    """Simulator steps by phase: `expert`, `trees` that gather states, `comparison` of trees by size,
+    `search`, and `judgement`, the final evaluation, from which nothing was learned."""
     expert_returned: Evaluation
     imitation_returned: Evaluation
     returned: Evaluation
@@ -57,9 +57,9 @@ class Distillation:
 
     @property
     def kept(self) -> float:
-        """The share of the expert's return that the tree has.
+        """The fraction of the expert's return that the tree retains.
 
-        That is 1 less their difference, divided by the magnitude of the expert's return. More than 1 if the
+        It is 1 minus their difference, divided by the magnitude of the expert's return: more than 1 if the
         tree is better; NaN if the expert's return is 0.
         """
         before = self.expert_returned.mean
@@ -111,13 +111,13 @@ def distil(
 ) -> Distillation:
     """Turn a policy into a rule tree by dataset aggregation, and improve it on the simulator.
 
-    The policy plays, then trees that are fitted to it do, and what they visit is labelled with the policy's
-    actions (DAgger). The smallest tree that returns nearly as much is then improved by `spaql.TreeSearch`.
+    The policy is run, then trees fitted to it. The states that they visit are labelled with the policy's
+    actions (DAgger). The smallest tree with nearly the same return is then improved by `spaql.TreeSearch`.
 
     Parameters
     ----------
     policy
-        A file of Stable-Baselines3 (`.zip`, which holds pickles: read those that you trust) or ONNX
+        A Stable-Baselines3 (`.zip`, which contains pickles: read only files that you trust) or ONNX file
         (`.onnx`); `module:name`; a run folder or file of spaql; a policy, agent or model with `predict`; or a
         function from one observation to one action.
     env
@@ -125,19 +125,19 @@ def distil(
     max_leaves
         Largest number of leaves.
     rounds
-        Rounds in which trees play and the states are labelled, after the one of the policy itself.
+        Number of rounds in which trees are run and the states labelled, after the round of the policy itself.
     episodes
-        Of a round, and of each tree that is compared.
+        Number of episodes of a round, and of each tree that is compared.
     loss
-        Share of the policy's return that a smaller tree may lose before it is improved.
+        Fraction of the policy's return that a smaller tree may lose before it is improved.
     total_timesteps
-        Steps of the simulator for the improvement; 0 for none.
+        Simulator steps for the improvement; 0 for none.
     judged_episodes
         Fresh episodes in which policy and trees are evaluated, the same for all.
     seed
-        Of all randomness.
+        Seed of all randomness.
     parallel
-        Play episodes of the environment in a process for every core.
+        Run episodes in one process per core.
     vec_normalize
         The file of Stable-Baselines3's `VecNormalize`, for a network of normalised observations.
     progress_bar
@@ -159,7 +159,7 @@ def distil(
     loss = real_number("loss", loss, least=0)
     problem = make_problem(env, measured=False)
     problem = replace(problem, parallel=parallel or problem.parallel)
-    TreeSearch(problem, seed=seed, max_leaves=max_leaves)  # refuses spaces before anything is played
+    TreeSearch(problem, seed=seed, max_leaves=max_leaves)  # refuses spaces before any episode is run
     expert = expert_of(policy, problem, vec_normalize=vec_normalize)
     with closing(EpisodeRunner(problem, episodes)) as runner:
         imitation = imitate(expert, problem, runner, leaves=max_leaves, rounds=rounds, loss=loss, seed=seed)

@@ -26,7 +26,7 @@ ActionFunction = Callable[[NDArray[Any]], Any]
 class Expert(Policy):
     """A policy of another library: deterministic, without memory, and checked at every step.
 
-    Numbers of a Box beyond their bounds are set to the nearest bound, and counted.
+    Components of a Box action beyond their bounds are clipped, and counted.
     """
 
     def __init__(self, answer: ActionFunction, problem: Problem, name: str) -> None:
@@ -34,7 +34,7 @@ class Expert(Policy):
         self.action_space = problem.actions.space
         self.name = name
         self.clipped = 0
-        """Actions so far that were beyond their bounds."""
+        """Number of actions so far that were beyond their bounds."""
         self._answer = answer
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
@@ -45,7 +45,7 @@ class Expert(Policy):
         wanted = (rows, *(space.shape or ()))
         if actions.size != np.prod(wanted):
             raise SettingError(
-                f"{self.name} returned actions of the shape {actions.shape} for {rows} observations, and "
+                f"{self.name} returned actions of shape {actions.shape} for {rows} observations, but "
                 f"{space} needs {wanted}."
             )
         actions = actions.reshape(wanted)
@@ -69,22 +69,22 @@ class Expert(Policy):
 
 
 def expert_of(source: Any, problem: Problem, *, vec_normalize: PathLike | None = None) -> Expert:
-    """Return what is to be imitated as a policy.
+    """Return the policy to imitate.
 
     Parameters
     ----------
     source
-        A file of Stable-Baselines3 (`.zip`) or ONNX (`.onnx`); `module:name`, which is imported; a run folder
+        A Stable-Baselines3 (`.zip`) or ONNX (`.onnx`) file; `module:name`, which is imported; a run folder
         or file of spaql; a policy or agent; an object with Stable-Baselines3's `predict`; or a function from
         one observation to one action.
     problem
-        The problem that it plays.
+        The problem that it solves.
     vec_normalize
         The file of Stable-Baselines3's `VecNormalize`, for a network of normalised observations.
 
     Notes
     -----
-    A file of Stable-Baselines3 holds pickles, which run code when they are read: read those that you trust.
+    A Stable-Baselines3 file contains pickles, which run code when they are read: use only files you trust.
     """
     name = str(source) if isinstance(source, str | os.PathLike) else type(source).__name__
     suffix = Path(name).suffix.lower() if isinstance(source, str | os.PathLike) else ""
@@ -122,31 +122,31 @@ def _answer(source: Any) -> ActionFunction:
     if callable(source) and not isinstance(source, type):
         return lambda rows: np.array([np.asarray(source(row)) for row in rows])
     raise SettingError(
-        f"{source!r} is no policy: give a .zip file of Stable-Baselines3, an .onnx file, MODULE:NAME, an "
+        f"{source!r} is not a policy: give a .zip file of Stable-Baselines3, an .onnx file, MODULE:NAME, an "
         "object with predict(), or a function from an observation to an action."
     )
 
 
 def _stable_baselines(path: Path, problem: Problem, vec_normalize: PathLike | None) -> ActionFunction:
-    """Return the deterministic actions of a saved model, of whichever algorithm: only its policy is built."""
+    """Return the deterministic actions of a saved model of any algorithm: only its policy is built."""
     try:
         from stable_baselines3.common.save_util import load_from_zip_file
     except ImportError as error:
         raise MissingExtraError(
-            "A model of Stable-Baselines3 needs it: pip install 'spaql[baselines]'."
+            "A Stable-Baselines3 model needs the library: pip install 'spaql[baselines]'."
         ) from error
     unused: dict[str, Any] = dict.fromkeys(("learning_rate", "lr_schedule", "clip_range", "clip_range_vf"))
     unused |= dict.fromkeys(("ep_info_buffer", "ep_success_buffer", "action_noise", "replay_buffer_class"))
     try:
         data, parameters, _ = load_from_zip_file(path, device="cpu", custom_objects=unused)
     except Exception as error:
-        raise SettingError(f"{path} cannot be read as a model of Stable-Baselines3: {error}.") from error
+        raise SettingError(f"{path} cannot be read as a Stable-Baselines3 model: {error}.") from error
     if not data or "policy_class" not in data or "policy" not in parameters:
-        raise SettingError(f"{path} is no model of Stable-Baselines3: save one with model.save.")
+        raise SettingError(f"{path} is not a Stable-Baselines3 model: save one with model.save.")
     make = data["policy_class"]
     spaces = (data["observation_space"], data["action_space"])
     if any(part.__name__.startswith("Recurrent") for part in make.__mro__):
-        raise SettingError(f"{path} holds a {make.__name__}, which has memory, and cannot be imitated.")
+        raise SettingError(f"{path} contains a {make.__name__}, which has memory and cannot be imitated.")
     _check_spaces(path.name, spaces, problem)
     offered = {"lr_schedule": _no_schedule, "use_sde": data.get("use_sde", False)}
     taken = inspect.signature(make.__init__).parameters
@@ -170,7 +170,7 @@ def _normalisation(path: PathLike) -> Callable[[NDArray[Any]], NDArray[Any]]:
         normalise: Callable[[NDArray[Any]], NDArray[Any]] = statistics.normalize_obs
     except (AttributeError, EOFError, ImportError, pickle.UnpicklingError) as error:
         raise SettingError(
-            f"{os.fspath(path)} holds no VecNormalize of Stable-Baselines3: {error}."
+            f"{os.fspath(path)} contains no VecNormalize of Stable-Baselines3: {error}."
         ) from error
     return normalise
 
@@ -180,13 +180,13 @@ def _check_spaces(name: str, spaces: tuple[Any, Any], problem: Problem) -> None:
     for what, space, own_space in zip(("observations", "actions"), spaces, own, strict=True):
         same = type(space) is type(own_space) and space.shape == own_space.shape
         if not same or getattr(space, "n", None) != getattr(own_space, "n", None):
-            raise SettingError(f"{name} has the {what} {space}, and {problem.name} has {own_space}.")
+            raise SettingError(f"{name} has the {what} {space}, but {problem.name} has {own_space}.")
 
 
 def _onnx(path: Path, problem: Problem) -> ActionFunction:
     """Return the actions of an ONNX model: its output `action`, or the first one.
 
-    For discrete actions that output is the action's number, or a score of each action, of which the highest
+    For discrete actions the output is the action's index, or a score of each action, of which the highest
     counts.
     """
     from spaql.export.languages.onnx import runtime_module  # loads all targets, which training does not need
@@ -201,7 +201,7 @@ def _onnx(path: Path, problem: Problem) -> ActionFunction:
     inputs = session.get_inputs()
     if len(inputs) != 1:
         names = ", ".join(name.name for name in inputs)
-        raise SettingError(f"{path.name} has the inputs {names}: a policy has one, the observation.")
+        raise SettingError(f"{path.name} has the inputs {names}: a policy has one input, the observation.")
     wanted = inputs[0].name
     kind = np.float64 if "double" in inputs[0].type else np.float32
     outputs = [name.name for name in session.get_outputs()]

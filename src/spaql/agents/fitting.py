@@ -29,7 +29,7 @@ from spaql.stats import mean_ci95
 from spaql.values import whole_number
 
 FIT_FILE = "fit.json"
-"""The verdict and what it rests on, in a run folder."""
+"""The file with the verdict and its evidence, in a run folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,27 +41,27 @@ class Fitted:
     verdict: str
     """`supported`, `doubtful`, or `not supported by the data`."""
     reasons: tuple[str, ...]
-    """Why it is not supported, or doubtful."""
+    """Why the controller is not supported, or doubtful."""
     predicted: float
-    """The mean return that is predicted from the starts of the log."""
+    """The predicted mean return from the starts of the log."""
     half: float
-    """Half the width of the interval of `predicted`, from held-out episodes."""
+    """Half-width of the interval of `predicted`, from held-out episodes."""
     logged: tuple[float, float]
-    """The mean return of the log's own episodes, and half the width of its 95 % interval."""
+    """The mean return of the episodes in the log, and the half-width of its 95 % interval."""
     clipped: float
-    """Share of steps in the learned plant whose prediction is cut at the edge of the data."""
+    """Share of steps in the learned plant whose prediction is clipped at the edge of the data."""
     unseen: float
-    """Share of actions outside those that were logged near that state."""
+    """Share of actions outside the range that was logged near the state."""
     untried: float
-    """Share of actions outside those that were logged anywhere; 0 unless it was allowed to extrapolate."""
+    """Share of actions outside the logged range; 0 unless extrapolation was allowed."""
     is_clone: bool
-    """Whether it does what the log did, because nothing better was found that the data support."""
+    """Whether it clones the logged behaviour, because the data support nothing better that was found."""
     leaves: int
     episodes: int
     steps: int
     """Episodes and steps of the log."""
     notes: tuple[str, ...]
-    """What was left out of the log or changed."""
+    """Notes on what was left out of the log or changed."""
 
     def as_data(self) -> dict[str, Any]:
         """Return everything but the agent as plain data."""
@@ -73,7 +73,7 @@ class Fitted:
     def save(self, folder: str | Path) -> None:
         """Write a run folder: that of the agent, and the verdict as `fit.json`."""
         if self.agent is None:
-            raise SettingError(f"There is no controller to save: it is {self.verdict}.")
+            raise SettingError(f"There is no controller to save: the verdict is {self.verdict}.")
         save_run(self.agent, Path(folder))
         data = {name: value for name, value in self.as_data().items() if value == value}
         write_atomically(Path(folder) / FIT_FILE, (json.dumps(data, indent=2) + "\n").encode())
@@ -86,7 +86,7 @@ class Fitted:
             f"logged     {with_interval(*self.logged)}  (return of its episodes)",
             f"predicted  {with_interval(self.predicted, self.half)}  ({size}{counted(self.leaves, 'leaf')})",
             f"clipped    {self.clipped:.1%} of steps at the edge of the data",
-            f"unseen     {self.unseen:.1%} of actions, which were not logged near that state",
+            f"unseen     {self.unseen:.1%} of actions, which were not logged near the state",
             f"verdict    {self.verdict}",
             *(f"           {reason}" for reason in self.reasons),
         ]
@@ -115,39 +115,39 @@ def fit(
 ) -> Fitted:
     """Return a controller fitted to a log, with a verdict on what the data support.
 
-    PlanTree's search looks for controllers in a plant that is fitted to the log. The chosen one is tested in
-    plants that were fitted without some of the episodes. No environment is needed.
+    PlanTree searches for controllers on a plant fitted to the log. The chosen controller is tested on
+    plants fitted without some of the episodes. No environment is needed.
 
     Parameters
     ----------
     log
         A CSV or Parquet file, a mapping of columns, or several of these. A row has the observations and the
-        action taken upon them.
+        action that was then taken.
     observations, action
         Names of columns, with or without their unit.
     cost, reward, end
-        Expressions of the columns; a cost or a reward also of `ended`, and of `next_` and a column for its
-        value after the step. `end` holds where an episode ends, by default nowhere.
+        Expressions of the columns; a cost or a reward may also use `ended`, and `next_COLUMN` for the
+        value after the step. `end` is true where an episode ends, by default nowhere.
     action_range, extrapolate
-        Lowest and highest action; without them, actions are discrete: 0, 1, ... The controller is limited to
-        what the log has tried, unless it may extrapolate: if it does, it is not supported by the data.
+        Lowest and highest action; without them, actions are discrete: 0, 1, ... The controller uses only
+        actions in the logged range, unless it may extrapolate: if it does, it is not supported by the data.
     episode, time
-        Columns: one changes where an episode begins, as each file does; the other has times, by which
-        missing and uneven rows are found.
+        Columns: `episode` changes where an episode begins, as at each new file; `time` has times, from which
+        missing and uneven rows are detected.
     horizon
-        Steps of an episode; by default the longest of the log. Longer episodes of the log are cut.
+        Steps in an episode; by default the longest of the log. Longer episodes of the log are cut.
     setpoints
-        Set-points by observation. They stay constant in the learned plant.
+        Set-points by observation; they are constant in the learned plant.
     constraints
-        Expressions that are to hold after each step; with a price, each step that breaks it costs more.
+        Expressions that should hold after each step; a price is added to the cost of each violation.
     seed
-        Of all randomness; the same seed produces the same bytes.
+        Seed of all randomness; the same seed produces the same bytes.
     anyway
         Return the controller even if it is not supported by the data.
     progress_bar
         Show the compilation of kernels.
     **settings
-        Of PlanTree, such as `effort`.
+        Settings of PlanTree, such as `effort`.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def _read(
     **more: Any,
 ) -> Log:
     if isinstance(observations, str):
-        raise SettingError(f"observations is {observations!r}, and must be a list of names of columns.")
+        raise SettingError(f"observations is {observations!r}, and must be a list of column names.")
     actions = [action] if isinstance(action, str) else list(action)
     return read_log(log, observations=observations, actions=actions, **more)
 
@@ -199,7 +199,7 @@ def _compile(learner: PlanTreeLearner, *, show: bool) -> None:
 
 
 def _agent_of(result: LogFit, problem: Problem, seed: int, settings: Mapping[str, Any]) -> PlanTree:
-    """Return the agent that has the log as its memory, and the controller that was fitted to it."""
+    """Return the agent with the log as its memory, and the controller fitted to it."""
     log = {**(problem.log or {}), "verdict": result.verdict}
     agent = PlanTree(dataclasses.replace(problem, log=log), seed=seed, **settings)
     return agent.adopt(result.memory, result.rules)

@@ -21,12 +21,12 @@ class History:
     """A table with a row for every iteration; row 0 is the evaluation of the untrained agent.
 
     Columns of every learner: `iteration`; `mean_return` of this iteration's evaluation; `best_return`,
-    the best of those means so far (biased upwards: the best of many noisy means); `training_steps`, the
-    steps that were learned from; `interactions`, all steps taken, those of evaluations included. A
+    the best of these means so far (biased upwards: the best of many noisy means); `training_steps`, the
+    steps from which the agent learned; `interactions`, all steps taken, including evaluations. A
     learner adds its own: for the partition learners `arms`, `temperature`, `splits` and `resets`. For
     PlanTree, which is not evaluated, rows begin at 1, a return is that of the episode, and it adds the
     `turn` of the controller that plays (0 while it explores) and the `leaves` of the last one. The return of
-    an episode that the end of the budget cut is NaN, and so is the best return before any whole episode.
+    an episode cut by the end of the budget is NaN, and so is the best return before any whole episode.
 
     Examples
     --------
@@ -89,7 +89,9 @@ class History:
             if column.dtype not in ((np.int64,) if name in _COUNTS else (np.int64, np.float64)):
                 raise ArchiveError(f"The column {name} of the file's history is of another type.")
             if column.ndim != 1:
-                raise ArchiveError(f"The column {name} of the file's history is no row of numbers.")
+                raise ArchiveError(
+                    f"The column {name} of the file's history is not a one-dimensional array of numbers."
+                )
         if any(len(column) != len(arrays["iteration"]) for column in arrays.values()):
             raise ArchiveError("The columns of the file's history are of different lengths.")
         counted = arrays["iteration"]

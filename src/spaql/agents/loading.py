@@ -21,7 +21,7 @@ _KINDS: dict[str, Callable[[archive.Document], Agent | Design | PlantModel]] = {
     "controller": design_from,
     "plant": PlantModel.from_document,
 }
-"""The function that builds the content of a file, by the kind stated in the file."""
+"""The functions that build the content of a file, by the kind that the file states."""
 
 
 def load(
@@ -37,14 +37,14 @@ def load(
     path
         A file written by the `save` of an agent, a controller or a learned plant; or the folder of a run.
     env
-        The environment to continue in, if the file could not name it.
+        The environment to continue in, if the file does not name it.
     parallel
-        Of the environments (see `spaql.make_problem`).
+        Run environments in parallel (see `spaql.make_problem`).
 
     Returns
     -------
     Agent, Design or PlantModel
-        What the file holds. `PlanTree.load`, `Design.load` and so on read only one kind.
+        The content of the file. `PlanTree.load`, `Design.load` and so on read only one kind.
 
     Examples
     --------
@@ -58,11 +58,13 @@ def load(
     kind = document.data.get("kind")
     build = _KINDS.get(kind) if isinstance(kind, str) else None
     if build is None:
-        raise ArchiveError(f"The file holds {kind!r}, and a file of spaql holds one of: {', '.join(_KINDS)}.")
+        raise ArchiveError(
+            f"The file contains {kind!r}, but a spaql file contains one of: {', '.join(_KINDS)}."
+        )
     content = build(document)
     if isinstance(content, PlantModel):
         if env is not None or parallel:
-            raise SettingError("The file holds a learned plant, which is not run in an environment.")
+            raise SettingError("The file contains a learned plant, which is not run in an environment.")
         return content
     problem = moved(content.problem, env, parallel=parallel)
     if isinstance(content, Design):

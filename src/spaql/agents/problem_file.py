@@ -29,7 +29,7 @@ _MOST = 2**31
 
 
 def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the description of a problem; an environment given as an object is left out."""
+    """Return the description of a problem, without an environment that was given as an object."""
     data = {
         "name": problem.name,
         "env": problem.env,
@@ -63,7 +63,7 @@ def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]
 
 
 def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Problem:
-    """Return the described problem; its environment is made when it is first needed."""
+    """Return the described problem; its environment is made on first use."""
     with reading("problem"):
         states = space_from(data["observation_space"])
         dims = int(np.prod(states.shape or (1,)))
@@ -92,7 +92,7 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         if stage is not None and dynamics is not None:
             dynamics = with_other_cost(dynamics, stage)
         constraints = () if "constraints" not in data else constraints_of(data["constraints"])
-        if dynamics is not None and dynamics.stage_cost is not None:  # as the plant declares them now
+        if dynamics is not None and dynamics.stage_cost is not None:  # as the plant now declares them
             constraints = dynamics.stage_cost.constraints
         return Problem(
             name=stored_names("problem", [data["name"]])[0],
@@ -166,7 +166,7 @@ def _plant(hashes: Any) -> dict[str, str]:
 
 
 def _floats(values: Any, n: int) -> tuple[float, ...]:
-    """Return this many numbers from a file."""
+    """Return n numbers from a file."""
     if not isinstance(values, list | tuple) or len(values) != n:
         raise ArchiveError(f"The file has {values!r} where {n} numbers should be.")
     return tuple(float(number({"a number": value}, "a number")) for value in values)

@@ -13,8 +13,8 @@ _LINES_AT_MOST = 10
 """Number of lines printed over a whole training where there is no terminal."""
 
 _SECONDS_A_FRAME = 0.05
-_PREPARING = "preparing (the first training on a plant compiles it, in some seconds)"
-_COMPILING = "compiling kernels, which are kept for all trainings from now on"
+_PREPARING = "preparing (the first training on a plant compiles it, which takes a few seconds)"
+_COMPILING = "compiling kernels, which are cached for all later trainings"
 
 
 class Progress:
@@ -69,7 +69,7 @@ class Progress:
         """Show the newest row of the history."""
         if not self._show:
             return
-        if self._interactions is None:  # earlier trainings do not count towards the speed
+        if self._interactions is None:  # earlier trainings do not count in the speed
             self._interactions = row["interactions"]
             self._began = time.perf_counter()
         at = row["training_steps" if self._by_steps else "iteration"]

@@ -1,4 +1,4 @@
-"""Reading back what was written: a file must act as what was to be saved does."""
+"""Reading a file back: the policy that it contains must act as the one that was saved."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from spaql.simulate.episode import Episode
 from spaql.simulate.play import play, record
 
 EPISODES = 3
-"""Episodes that are played before and after a run is written."""
+"""Number of episodes that are run before and after a run is written."""
 _ROWS = 30
 _STEPS = 10
-"""Observations of the space that are compared: rows, each of which is an episode of some steps."""
+"""Observations that are compared: rows, each of which is an episode of some steps."""
 
 
 class _Saved(Protocol):
     @property
     def policy(self) -> Policy:
-        """What acts."""
+        """The policy."""
 
     @property
     def problem(self) -> Problem:
-        """What it is for."""
+        """The problem it is for."""
 
 
 def read_back(saved: _Saved, loaded: _Saved, *, episodes: int = 0) -> None:
-    """Raise `ArchiveError` unless what a file holds acts as what was saved does, to the last bit.
+    """Raise `ArchiveError` unless the content of a file acts as the saved agent does, to the last bit.
 
     Parameters
     ----------
     saved
-        An agent or controller. One that has no policy yet is not compared.
+        An agent or controller. An agent without a policy is not compared.
     loaded
-        What its file holds.
+        The content of its file.
     episodes
-        How many to play with each, from the same starts: the actions at the observations on the way, and the
-        returns, must be equal. They are not played in an environment that was given as an object, which a
-        file cannot hold; where the environment fails, only actions are compared.
+        Number of episodes of each, from the same starts: the actions at the observations on the way, and the
+        returns, must be equal. No episodes are run in an environment that was given as an object, which a
+        file cannot contain; if the environment fails, only actions are compared.
     """
     try:
         ours = saved.policy
-    except SettingError:  # training was stopped before there was one
+    except SettingError:  # training was stopped before there was a policy
         return
     theirs = loaded.policy
     space = copy.deepcopy(saved.problem.states.space)
@@ -59,7 +59,7 @@ def read_back(saved: _Saved, loaded: _Saved, *, episodes: int = 0) -> None:
         return
     try:
         before = _played(ours, saved.problem, episodes)
-    except Exception:  # an environment that fails tells nothing about the file
+    except Exception:  # an environment that fails says nothing about the file
         return
     shape = saved.problem.states.space.shape or ()
     for episode in before:
@@ -67,19 +67,19 @@ def read_back(saved: _Saved, loaded: _Saved, *, episodes: int = 0) -> None:
         _compare(ours, theirs, visited.reshape(-1, 1, *shape))
     totals = _totals(before)
     again = _totals(_played(theirs, loaded.problem, episodes))
-    # Nor does one that does not repeat itself for a seed.
+    # Nor does an environment that does not repeat itself for a seed.
     if again != totals and _totals(_played(ours, saved.problem, episodes)) == totals:
         raise ArchiveError(
-            f"The file that was written returns {again}, and what was to be saved {totals} in the same "
+            f"The written file has the returns {again}, and the saved agent {totals} in the same "
             f"episodes. {_ADVICE}"
         )
 
 
-_ADVICE = "This is a fault of spaql: please report it, keep the file for that, and do not use it."
+_ADVICE = "This is a bug in spaql: please report it with the file, and do not use the file."
 
 
 def _compare(ours: Policy, theirs: Policy, observations: Sequence[NDArray[Any]] | NDArray[Any]) -> None:
-    """Compare the actions along episodes side by side: steps × episodes × components."""
+    """Compare the actions along parallel episodes: steps × episodes × components."""
     rows = len(observations[0])
     playing = ours.for_episodes(rows)
     reading = theirs.for_episodes(rows)
@@ -91,7 +91,7 @@ def _compare(ours: Policy, theirs: Policy, observations: Sequence[NDArray[Any]] 
             differs = (wanted != actions).reshape(rows, -1).any(axis=1)
             row = int(np.flatnonzero(differs)[0])
             raise ArchiveError(
-                f"The file that was written does not act as what was to be saved: at {batch[row].tolist()} "
+                f"The written file does not act as the saved agent: at {batch[row].tolist()} "
                 f"it returns {actions[row].tolist()}, not {wanted[row].tolist()}. {_ADVICE}"
             )
 

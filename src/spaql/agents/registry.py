@@ -1,4 +1,4 @@
-"""The agents that are shipped, and the lookup of any agent by the name of its algorithm."""
+"""The agents that ship with spaql, and the lookup of any agent by the name of its algorithm."""
 
 import inspect
 import math
@@ -38,7 +38,7 @@ class PlanTree(Agent):
     """Learn the plant from a few thousand steps, plan on it, and distil the plan into a small tree.
 
     Every step is counted in `interactions`, and none is spent on evaluations; an iteration is an episode. The
-    policy is a `Controller`: its leaves hold an action of a list, or an affine law for a Box.
+    policy is a `Controller`: its leaves hold a discrete action, or an affine law for a Box.
 
     Examples
     --------
@@ -57,33 +57,33 @@ class PlanTree(Agent):
 
     @property
     def ladder(self) -> list[dict[str, Any]]:
-        """The structures of controllers with memory that were tried in the learned plant, the plainest first.
+        """The structures of controllers with memory that were tried on the learned plant, the simplest first.
 
-        As of `TreeSearch.ladder`; empty for problems without set-points, and before there is a controller.
+        As in `TreeSearch.ladder`; empty for problems without set-points, and before there is a controller.
         """
         ladder = self._learner.ladder
         return ladder.rows() if ladder is not None else []
 
     @property
     def lags(self) -> list[str] | None:
-        """What the state of the learned plant has in addition to an observation, by name.
+        """Names of the state variables of the learned plant in addition to an observation.
 
-        Earlier values and last actions are chosen by the errors of predictions of held-out episodes, as few
-        as do. None where no ladder was climbed in the learned plant.
+        Earlier values and last actions are chosen by the prediction errors on held-out episodes, as few as
+        suffice. None if no structures with memory were tried on the learned plant.
         """
         return self._learner.lags
 
     @property
     def mirror(self) -> str | None:
-        """The mirror symmetry in use, by names: as given, or as the steps so far show it; None without one.
+        """The mirror symmetry in use, by names: as given, or as detected so far; None without one.
 
-        It has the form of the setting `mirror`, such as "sin(angle),speed:torque".
+        The text has the form of the setting `mirror`, such as "sin(angle),speed:torque".
         """
         symmetry = self._learner.mirror
         return None if symmetry is None else symmetry.text(self._learner.experience.task)
 
     def adopt(self, memory: Memory, rules: Controller) -> Self:
-        """Take over the transitions of a log as episodes, and the controller that was fitted to them."""
+        """Take over the transitions of a log as episodes, and the controller fitted to them."""
         self._learner.adopt(memory, rules)
         self.history = History()
         best = -math.inf
@@ -99,20 +99,20 @@ class PlanTree(Agent):
         return self
 
     def logged_episodes(self) -> list[Episode]:
-        """Return the episodes in the memory: those played so far, or those of a log."""
+        """Return the episodes in the memory: those run so far, or those of a log."""
         return self._learner.logged_episodes()
 
     def hold_out(self) -> tuple[PlantModel, list[Episode]]:
-        """Return a model of four fifths of the episodes so far, and the others as a test set."""
+        """Return a model fitted to four fifths of the episodes so far, and the others as a test set."""
         return self._learner.hold_out()
 
 
 class TreeSearch(Agent):
-    """Search a small tree on the simulator itself, for simulators with cheap steps.
+    """Search for a small tree on the simulator itself, for simulators with cheap steps.
 
-    Every step is counted, those of evaluations included. The policy is a `Controller`: its rules may compare
-    weighted sums of observations, and its leaves hold affine laws for a Box, or switching laws for a list.
-    Where set-points are declared, it is a `Controller`: the plainest that does the job.
+    Every step is counted, including evaluations. The policy is a `Controller`: its rules may compare
+    weighted sums of observations, and its leaves hold affine laws for a Box, or switching laws otherwise.
+    Where set-points are declared, the controller may have memory, and the simplest that suffices is chosen.
 
     Examples
     --------
@@ -126,32 +126,32 @@ class TreeSearch(Agent):
 
     @property
     def ladder(self) -> list[dict[str, Any]]:
-        """The structures of controllers with memory that were tried, the plainest first.
+        """The structures of controllers with memory that were tried, the simplest first.
 
-        All are evaluated from the same starts: of perturbed plants, unless the plant has no equations or the
-        design is nominal. The one that was chosen is marked. Empty for problems without set-points.
+        All are evaluated from the same starts: on perturbed plants, unless the plant has no equations or the
+        design is nominal. The chosen structure is marked. Empty for problems without set-points.
         """
         return self._learner.ladder.rows() if self._learner.ladder is not None else []
 
     @property
     def design_notes(self) -> list[str]:
-        """What the episodes of the design have that the plant's own have not, and where the search began."""
+        """How the episodes of the design differ from the plant's own, and where the search started."""
         return self._learner.ladder.notes() if self._learner.ladder is not None else []
 
     @property
     def mirror(self) -> str | None:
-        """The mirror symmetry of the plant, by names: as given, or as random actions show it; None without.
+        """The mirror symmetry of the plant, by names: as given, or as detected; None without one.
 
-        Half of the trees with which the search begins are their own mirror images, and so have about half as
-        many numbers. See `PlanTree.mirror` for the form.
+        Half of the initial trees of the search are their own mirror images, and so have about half as
+        many parameters. See `PlanTree.mirror` for the form.
         """
         symmetry = self._learner.search.mirror
         return None if symmetry is None else symmetry.text(self.problem)
 
     def start_from(self, tree: Controller) -> Self:
-        """Begin the search at a tree instead of random ones; its locked leaves stay as they are."""
+        """Start the search from a tree instead of random ones; its locked leaves are unchanged."""
         if len(self.history):
-            raise SettingError("The search has begun: make a new agent to start from a tree.")
+            raise SettingError("The search has already started: make a new agent to start from a tree.")
         self._learner.start_from(tree)
         self._policy = None
         return self

@@ -35,7 +35,7 @@ def versions(*more: str) -> dict[str, str]:
 def save_run(agent: Agent, folder: Path) -> None:
     """Write `settings.json`, `history.csv` and `policy.spaql`; the same run produces the same bytes.
 
-    If the disk is full, all three stay unchanged. The model file is read back, and must act as the agent.
+    If the disk is full, all three stay unchanged. The model file is read back and must act as the agent.
     """
     problem, _ = problem_to(agent.problem)
     settings = {
@@ -59,10 +59,10 @@ def save_run(agent: Agent, folder: Path) -> None:
 
 
 def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
-    """Return the agent of a run folder to continue with, if it was made like `agent`."""
+    """Return the agent of a run folder for further training, if it was made like `agent`."""
     files = [folder / name for name in (CHECKPOINT_FILE, MODEL_FILE) if (folder / name).exists()]
     if not files:
-        raise SettingError(f"There is no run in {folder} to resume.")
+        raise SettingError(f"{folder} contains no run to resume.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChangedPlantWarning)  # it is refused below
         trained = load_agent(files[0], parallel=agent.problem.parallel)
@@ -90,7 +90,9 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
             if _in_order(there) != _in_order(asked)
         ]
         if other:
-            raise SettingError(f"The run in {folder} has {'; '.join(other)}: give what it was started with.")
+            raise SettingError(
+                f"The run in {folder} has {'; '.join(other)}: give the values it was started with."
+            )
     return trained
 
 

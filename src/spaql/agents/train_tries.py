@@ -38,7 +38,7 @@ _ALONE = "train with workers=1, in this process"
 
 
 Finished = Callable[[int, Try], None]
-"""Called with the number and the result of each try when it is finished."""
+"""Called with the index and the result of each try when it is finished."""
 
 
 def train_tries(
@@ -51,10 +51,10 @@ def train_tries(
     callback: Callback | None = None,
     finished: Finished | None = None,
 ) -> Tries:
-    """Train agents like the given one from several seeds, and turn it into the one that is picked.
+    """Train agents like the given one from several seeds, and turn it into the agent that is picked.
 
-    The tries are trained in separate folders under `folder`. Those found there are resumed, so that an
-    interrupted call may be repeated, to the same bytes.
+    The tries are trained in separate folders under `folder`. Existing tries are resumed, so that an
+    interrupted call may be repeated with the same bytes as the result.
     """
     check_tries(agent, tries, workers, callback)
     seeds = try_seeds(agent.seed, tries)
@@ -106,10 +106,10 @@ def root_seed(folder: Path) -> int:
             return int(next(csv.DictReader(file))["seed"])
     except FileNotFoundError:
         raise SettingError(
-            f"There are no tries in {folder} to resume: if there is a run, it has one seed."
+            f"{folder} contains no tries to resume: if it contains a run, the run has one seed."
         ) from None
     except (OSError, ValueError, LookupError, StopIteration) as error:
-        raise SettingError(f"{folder / TRIES_FILE} is no table of tries: remove the folder.") from error
+        raise SettingError(f"{folder / TRIES_FILE} is not a table of tries: remove the folder.") from error
 
 
 def check_tries(agent: Agent, tries: int, workers: int, callback: Callback | None = None) -> None:
@@ -118,10 +118,10 @@ def check_tries(agent: Agent, tries: int, workers: int, callback: Callback | Non
         if not isinstance(value, int) or value < 1:
             raise SettingError(f"{name} is {value!r}, and must be a whole number, at least 1.")
     if workers > 1 and tries == 1:
-        raise SettingError("Workers train tries: give 2 tries or more, or leave out workers.")
+        raise SettingError("workers is for tries: give at least 2 tries, or leave out workers.")
     if len(agent.history):
         raise SettingError(
-            f"Tries begin untrained, and this agent has {agent.training_steps:,} training steps: make a new "
+            f"Tries start untrained, and this agent has {agent.training_steps:,} training steps: make a new "
             "one."
         )
     if callback is not None and workers > 1:
@@ -132,7 +132,7 @@ def check_tries(agent: Agent, tries: int, workers: int, callback: Callback | Non
 
 @dataclass(frozen=True)
 class _Job:
-    """A try that is to be trained."""
+    """A try to be trained."""
 
     index: int
     seed: int
@@ -143,7 +143,7 @@ class _Job:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What all tries share: how to make an untrained agent."""
+    """The common part of all tries: how to make an untrained agent."""
 
     agent_type: type[Agent]
     settings: dict[str, Any]
@@ -157,7 +157,7 @@ class _Plan:
         """Return it pickled for a worker process."""
         try:
             plan = pickle.dumps((self.agent_type, self.settings))
-        except Exception as error:  # pickle, and what it is given, may raise anything
+        except Exception as error:  # pickle, and the objects it is given, may raise anything
             raise SettingError(
                 f"{self.agent_type.__name__} cannot be sent to a worker process ({error}): define it in a "
                 f"module and give its name, or {_ALONE}."
@@ -238,7 +238,7 @@ def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
 
 
 def select(agent: Agent, *, episodes: int, seed: int) -> Evaluation:
-    """Run the episodes by which an agent is selected; none of them is one of `spaql.evaluate`.
+    """Run the selection episodes of an agent, which are none of those of `spaql.evaluate`.
 
     Agents of the same problem start each episode in the same state, so that their returns can be compared in
     pairs. Compiled code draws the starts and the actions of a partition from one stream, so each episode has

@@ -14,9 +14,9 @@ from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Purpose, generator
 
 AfterIteration = Callable[[dict[str, float]], bool]
-"""Called with every row of the history; training continues while it returns True."""
+"""A function called with every row of the history; training continues while it returns True."""
 _MOST_IDLE = 1000
-"""Iterations in a row without a step of the simulator: with more, a budget in steps would never be spent."""
+"""Most successive iterations without a simulator step: with more, a budget in steps would never be spent."""
 
 
 def train(
@@ -27,7 +27,7 @@ def train(
     seed: int,
     proceed: AfterIteration,
 ) -> None:
-    """Train until `proceed` returns False; a history that has rows already is continued."""
+    """Train until `proceed` returns False; an existing history is continued."""
     rollouts = settings.rollouts if isinstance(settings, Settings) else 0
     with closing(EpisodeRunner(problem, rollouts)) as runner:
         go_on = True
@@ -41,7 +41,7 @@ def train(
             if idle == _MOST_IDLE:
                 raise SpaqlError(
                     f"{learner.name} took no step in {idle:,} iterations, so that training would never end: "
-                    "its `iterate` is to play episodes by the runner that it is given."
+                    "its `iterate` must run episodes with the runner that it is given."
                 )
         if runner.beyond:
             warnings.warn(f"In training, {runner.beyond}.", SpaqlWarning, stacklevel=4)
@@ -52,7 +52,7 @@ def _iterate(
 ) -> dict[str, float]:
     """Train for an episode and evaluate; iteration 0 only evaluates, for learners that are evaluated.
 
-    If it fails, the learner is restored: it fits the history, can be saved, and can continue.
+    If this fails, the learner is restored: it agrees with the history, can be saved, and can continue.
     """
     iteration = 0 if learner.evaluated else 1
     training_steps = 0

@@ -1,4 +1,4 @@
-"""Several tries, which differ only in their seed: their results, and which one is picked."""
+"""Several tries, which differ only in their seed: their results, and the selection of one."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Try:
 
     seed: int
     returns: NDArray[np.float64]
-    """Of the selection episodes, which start alike for all tries."""
+    """Returns of the selection episodes, whose starts are the same for all tries."""
     selection_steps: int
-    """Taken in the selection episodes."""
+    """Steps in the selection episodes."""
     size: int | None
     """Leaves of a tree, arms of a partition; None for a policy of another kind."""
     unit: str
     """What the size counts: `leaf` or `arm`."""
     training_steps: int
-    """That were learned from."""
+    """Steps from which the try learned."""
     interactions: int
-    """All steps of the training, those of its evaluations included."""
+    """All steps of the training, including evaluations."""
 
     @property
     def mean(self) -> float:
@@ -57,7 +57,7 @@ class Try:
 class Tries:
     """The results of several tries, and which one was picked.
 
-    The selection mean of the picked one is biased upwards, because it was picked for it: evaluate it by
+    The selection mean of the picked try is biased upwards, because the try was picked for it: evaluate it by
     `spaql.evaluate`, whose episodes were not used to pick.
 
     Examples
@@ -69,19 +69,19 @@ class Tries:
     """
 
     tries: tuple[Try, ...]
-    """In the order of their seeds."""
+    """The tries, in the order of their seeds."""
     picked_index: int
     measured: int
     """Steps spent on measuring unbounded observations, once for all tries (each counts them)."""
 
     @property
     def picked(self) -> Try:
-        """The one that was picked."""
+        """The try that was picked."""
         return self.tries[self.picked_index]
 
     @property
     def worst(self) -> Try:
-        """The one with the lowest selection mean."""
+        """The try with the lowest selection mean."""
         return min(self.tries, key=lambda result: result.mean)
 
     @property
@@ -96,7 +96,7 @@ class Tries:
 
     @property
     def training_steps(self) -> int:
-        """Steps that all tries together have learned from."""
+        """Steps from which all tries together learned."""
         return sum(result.training_steps for result in self.tries)
 
     @property
@@ -111,7 +111,7 @@ class Tries:
 
     @property
     def interactions(self) -> int:
-        """Every step that was taken to train the tries and to pick one."""
+        """All steps taken to train the tries and to pick one."""
         return self.training_interactions + self.selection_steps
 
     def __repr__(self) -> str:
@@ -131,8 +131,8 @@ def pick(tries: Sequence[Try]) -> int:
     The best one has the highest selection mean. Another does not differ significantly from it under two
     conditions: the mean difference between the two, episode by episode, is at most 1.96 of its standard
     errors; and its mean is at most one standard error of the best one's mean below that. The first alone
-    would accept a policy that fails occasionally, because its failures widen the standard error. Of these,
-    the smallest is picked; then the one of the higher mean; then the earlier try.
+    would accept a policy that fails occasionally, because its failures widen the standard error. Among these,
+    the smallest is picked; then the one with the higher mean; then the earlier try.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def shown_try(index: int, tries: int, result: Try) -> str:
 
 
 def tries_csv(seeds: Sequence[int], tries: Sequence[Try | None], picked: int | None) -> str:
-    """Return a CSV table with a row for each try; one that is not finished has only a seed."""
+    """Return a CSV table with a row for each try; an unfinished try has only a seed."""
     names = (
         "selection_mean",
         "selection_ci95",

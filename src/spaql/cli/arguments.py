@@ -1,4 +1,4 @@
-"""Arguments that several commands share, with their completion and suggestions for typing errors."""
+"""Arguments that several commands share, with their completion and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 def existing_run(run: Path) -> Path:
-    """Return the path of a run folder or file; any other is refused, with the run probably meant."""
+    """Return the path of a run folder or file; refuse any other, suggesting the run probably meant."""
     from spaql.agents.agent_file import MODEL_FILE
 
     if run.is_file() or (run / MODEL_FILE).exists():
         return run
-    wrong = f"{run} is no run folder" if run.is_dir() else f"There is no {run}"
+    wrong = f"{run} is not a run folder" if run.is_dir() else f"{run} does not exist"
     base = next(folder for folder in (run, *run.parents) if folder.is_dir())
     runs = [str(file.parent) for depth in _DEPTHS for file in base.glob(f"{depth}/{MODEL_FILE}")]
     known = sorted(runs + [str(file) for file in base.glob("*.spaql")])
     if not known:
-        raise SettingError(f"{wrong}: give one that `spaql train` has left, or a model file.")
+        raise SettingError(f"{wrong}: give a folder written by `spaql train`, or a model file.")
     more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-    listed = f"there is {', '.join(known[:_LISTED])}{more}."
+    listed = f"known runs are {', '.join(known[:_LISTED])}{more}."
     guess = nearest(str(run), known)
     raise SettingError(f"{wrong}: {guess if guess.endswith('?') and not run.is_dir() else listed}")
 
@@ -55,28 +55,28 @@ algorithm_option = click.option(
     expose_value=False,
     is_eager=True,
     callback=_import_algorithm,
-    help="import the algorithm of your own that the run was trained by",
+    help="import your own algorithm, with which the run was trained",
 )
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the argument RUN, a run folder or a model file, to a command, with the options to read one."""
+    """Add the argument RUN, a run folder or a model file, to a command, with the options for reading it."""
     params: list[click.Parameter] = vars(algorithm_option(command))["__click_params__"]
     params.insert(0, params.pop())  # click stores them in reverse: this option is listed last
     return click.argument("run", type=PATH, callback=lambda _, __, run: existing_run(run))(command)
 
 
 def refuse_occupied(folder: Path) -> None:
-    """Refuse a folder to write in that is a file, or has files already."""
+    """Refuse an output folder that is a file or is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SettingError(f"{folder} is there already: name another folder with --out, or remove it.")
+        raise SettingError(f"{folder} already exists: choose another folder with --out, or remove it.")
 
 
-quiet_option = click.option("--quiet", is_flag=True, help="show no progress")
+quiet_option = click.option("--quiet", is_flag=True, help="do not show progress")
 
 
 def read(run: Path) -> Agent | Design:
-    """Return the agent or controller of a run; a warning that its plant has changed is shown."""
+    """Return the agent or controller of a run; show a warning if its plant has changed."""
     source, messages = _read(run)
     for message in messages:
         say(f"Warning: {message}", err=True)
@@ -90,7 +90,7 @@ def _read(run: Path) -> tuple[Agent | Design, list[str]]:
         warnings.simplefilter("always", ChangedPlantWarning)
         source = load(run)
     if not isinstance(source, Agent | Design):
-        raise SettingError(f"{run} holds a learned plant, which has no policy: `spaql model {run}` shows it.")
+        raise SettingError(f"{run} contains a learned plant and no policy: show it with `spaql model {run}`.")
     return source, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 
@@ -114,7 +114,7 @@ def made_by(source: Agent | Design) -> str:
 
 
 def read_action(tree: Controller, text: str) -> int | str | list[float]:
-    """Return an action given on the command line: the number or name of one of a list, or numbers."""
+    """Return an action given on the command line: the index or name of a discrete action, or components."""
     from gymnasium.spaces import Box
 
     if isinstance(tree.action_space, Box):
@@ -128,12 +128,12 @@ class Choice(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value if it is one of the choices."""
         if value not in self.choices:
-            self.fail(f"{value!r} is not one of them: {nearest(value, self.choices)}", param, ctx)
+            self.fail(f"{value!r} is not a valid choice: {nearest(value, self.choices)}", param, ctx)
         return super().convert(value, param, ctx)
 
 
 class ChoiceOrOwn(Choice):
-    """A choice, or MODULE:NAME for one of the user's own, whose module is imported."""
+    """A choice, or MODULE:NAME for the user's own, whose module is imported."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value if it is one of the choices or MODULE:NAME."""
@@ -141,7 +141,7 @@ class ChoiceOrOwn(Choice):
 
 
 def complete_environment(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the environments whose names start so, the paper's setups first."""
+    """Return the environments whose names start with the text, the paper's setups first."""
     from spaql.problems import PRESETS, environment_names
 
     return [
@@ -152,7 +152,7 @@ def complete_environment(ctx: click.Context, param: click.Parameter, incomplete:
 
 
 def parse_methods(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
-    """Return the names of textbook controllers; unknown ones are refused before anything is run."""
+    """Return the names of classical controllers; refuse unknown names before anything is run."""
     from spaql.classical import METHODS
 
     if value is None:

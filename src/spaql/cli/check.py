@@ -1,4 +1,4 @@
-"""`spaql check`: batteries of checks on an environment, or on the algorithm of a run."""
+"""`spaql check`: check an environment, or the algorithm of a run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from spaql.errors import SettingError
 @algorithm_option
 @reports("the findings")
 def check(subject: str, described: dict[str, Any]) -> Report:
-    """Try whether ENV_OR_RUN keeps what its users rely on.
+    """Check whether ENV_OR_RUN meets its contract.
 
-    ENV is an environment, as for `spaql train`. RUN, a run folder or a model file, stands for its algorithm,
-    settings and problem: it is trained anew, for a few iterations. The exit code is 1 if a check fails.
+    ENV is an environment, as for `spaql train`. RUN, a run folder or a model file, gives an algorithm and its
+    settings and problem: a new agent is trained for a few iterations. The exit code is 1 if a check fails.
 
     \b
     Examples:
@@ -38,10 +38,10 @@ def check(subject: str, described: dict[str, Any]) -> Report:
 
     if Path(subject).exists() and plant_of_file(subject) is None:
         if described["options"] is not None:
-            raise SettingError("A run holds the options of its environment: leave out --config.")
+            raise SettingError("A run contains the options of its environment: leave out --config.")
         agent = read_to_play(Path(subject))
         if not isinstance(agent, Agent):
-            raise SettingError("A controller does not learn: check the run that it comes from.")
+            raise SettingError("A controller does not learn: check the run in which it was trained.")
         report = check_agent(agent)
     else:
         report = check_problem(subject, **described)

@@ -9,13 +9,13 @@ _FEW_STEPS = 20_000
 _MANY_STEPS = 100_000
 """With more steps than this, TreeSearch is the better choice."""
 CHOSEN = (
-    "The plant is compiled and declares set-points: training with --algo treesearch, which searches "
-    "on it for a PI or PID controller, and adds to that."
+    "The plant is compiled and declares set-points: training with --algo treesearch, which tunes "
+    "a PI or PID controller on it and extends it."
 )
 
 
 def default_algorithm(problem: Problem) -> str:
-    """Return the algorithm that a problem is trained with if none is named."""
+    """Return the default algorithm for a problem."""
     return "treesearch" if problem.dynamics is not None and problem.setpoints else "plantree"
 
 
@@ -25,19 +25,19 @@ def recommended(algo: str, steps: int | None, problem: Problem) -> str:
         return ""
     if default_algorithm(problem) == "treesearch":
         return (
-            "The plant is compiled and declares set-points: --algo treesearch searches on it for a PI or PID "
-            "controller, and needs no learned plant."
+            "The plant is compiled and declares set-points: --algo treesearch tunes a PI or PID "
+            "controller on it, and needs no learned plant."
             if algo == "plantree"
             else ""
         )
     if algo == "treesearch" and steps < _FEW_STEPS:
         return (
-            f"TreeSearch plays whole episodes to compare controllers, and {steps:,} steps are few for that: "
-            "--algo plantree learns the plant, and needs fewer steps."
+            f"TreeSearch compares controllers by whole episodes, for which {steps:,} steps are few: "
+            "--algo plantree learns the plant and needs fewer steps."
         )
     if algo == "plantree" and steps > _MANY_STEPS:
         return (
-            f"PlanTree is made for simulators whose steps are few or slow. Of {steps:,} steps it learns from "
-            "50,000, and TreeSearch spends the rest on its tree; --algo treesearch searches from the start."
+            f"PlanTree is designed for few or slow simulator steps. Of {steps:,} steps it learns from "
+            "50,000, and TreeSearch improves its tree in the rest; --algo treesearch searches from the start."
         )
     return ""

@@ -1,4 +1,4 @@
-"""`spaql distil`: a network, or any other policy, as a small tree that is improved on the simulator."""
+"""`spaql distil`: turn a network, or any other policy, into a small tree and improve it on the simulator."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("--env", required=True, shell_complete=complete_environment, help="environment that it plays")
+@click.option("--env", required=True, shell_complete=complete_environment, help="environment of the policy")
 @click.option("--out", type=PATH, required=True, help="run folder to write")
 @click.option("--max-leaves", default=10, help="largest number of leaves")
-@click.option("--rounds", default=5, help="of play and labelling")
-@click.option("--round-episodes", default=20, help="of a round")
+@click.option("--rounds", default=5, help="rounds of episodes and labelling")
+@click.option("--round-episodes", default=20, help="episodes in a round")
 @click.option(
     "--loss",
     default=0.02,
-    help="part of the return that a smaller tree may lose before it is improved",
+    help="fraction of the return that a smaller tree may lose before it is improved",
 )
-@click.option("--steps", default=1_000_000, help="of the simulator to improve it; 0: none")
-@click.option("--episodes", default=100, help="fresh ones to evaluate both")
-@click.option("--seed", default=0, help="of all randomness")
+@click.option("--steps", default=1_000_000, help="simulator steps for the improvement; 0: none")
+@click.option("--episodes", default=100, help="fresh episodes that evaluate both")
+@click.option("--seed", default=0, help="seed of all randomness")
 @click.option(
     "--vec-normalize",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="file of VecNormalize, for a network of normalised observations",
+    help="VecNormalize file, for a network with normalised observations",
 )
 @problem_options("options", "parallel")
 @quiet_option
@@ -57,10 +57,10 @@ def distil(
 ) -> Report:
     """Turn the policy in FILE into a small rule tree, improve it on the simulator, and save a run.
 
-    FILE is a model of Stable-Baselines3 (.zip) or ONNX (.onnx), a run of spaql, or MODULE:NAME, a Python
-    function from one observation to one action. A .zip holds pickles, which run code when they are read: give
-    one that you trust. Trees are fitted to what the policy does where it and they go (DAgger); the smallest
-    good one is improved by TreeSearch. Policy and tree are then evaluated from the same fresh starts.
+    FILE is a Stable-Baselines3 (.zip) or ONNX (.onnx) model, a run of spaql, or MODULE:NAME, a Python
+    function from one observation to one action. A .zip contains pickles, which run code when they are read:
+    use only files you trust. Trees imitate the policy in the states that it and they visit (DAgger). The
+    smallest good tree is improved by TreeSearch. Policy and tree are then evaluated from equal fresh starts.
 
     \b
     Examples:
@@ -108,16 +108,18 @@ def _text(distillation: Distillation, out: Path) -> str:
         f"expert     {_returned(expert)}  ({distillation.expert.name})",
         f"imitation  {_returned(before)}  ({size}, {distillation.agreement:.1%} {agrees} in "
         f"{distillation.labelled:,} labelled states)",
-        f"tree       {_returned(after)}  ({grown}, {counted(distillation.tree.n_numbers, 'number')})",
-        f"change     {change}  (tree less expert, from the same {len(after.returns)} fresh starts{kept})",
+        f"tree       {_returned(after)}  ({grown}, {counted(distillation.tree.n_numbers, 'parameter')})",
+        f"change     {change}  (tree minus expert, from the same {len(after.returns)} fresh starts{kept})",
         f"steps      {steps}",
     ]
     if distillation.expert.clipped:
-        lines.append(f"note       {distillation.expert.clipped:,} actions of the expert were set to a bound.")
+        lines.append(
+            f"note       {distillation.expert.clipped:,} actions of the expert were clipped to a bound."
+        )
     return "\n".join([*lines, "", f"Next: spaql show {out} --digits 3"])
 
 
 def _returned(evaluation: Evaluation) -> str:
-    """Return the mean return with its interval, and the worst, which a mean hides."""
+    """Return the mean return with its interval, and the worst return, which a mean hides."""
     worst = number(float(evaluation.returns.min()), places(evaluation.mean, evaluation.ci95))
     return f"{with_interval(evaluation.mean, evaluation.ci95)}, worst {worst}"

@@ -1,4 +1,4 @@
-"""`spaql draw`: pictures of a learned policy, or of a study."""
+"""`spaql draw`: figures of a learned policy, or of a study."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ _TAKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "counterexample": (),
     }
 )
-"""The pictures of a policy, with the options that each takes; all take --out."""
+"""The figures of a policy, with the options that each takes; all take --out."""
 _FIGURES = "spaql.figures"
 STUDY_KINDS = tuple(declared_names(_FIGURES))
-"""Pictures of the finished runs of a study, which packages declare (see `spaql.figures.drawing.FIGURES`)."""
+"""Figures of the finished runs of a study, which packages declare (see `spaql.figures.drawing.FIGURES`)."""
 Along = tuple[str | int, tuple[float, float] | None]
 
 
 def _observation(value: str) -> str | int:
     if not value:
-        raise ValueError("an observation has a name or number")
+        raise ValueError("an observation has a name or an index")
     return int(value) if value.isdigit() else value
 
 
 def _parse_axis(ctx: click.Context, param: click.Parameter, value: str | None) -> Along | None:
-    """Return the name or number of an observation, and the ends of the axis if they are given."""
+    """Return the name or index of an observation, and the ends of the axis if they are given."""
     if value is None:
         return None
     name, *ends = value.rsplit(":", 2)
@@ -60,7 +60,7 @@ def _parse_axis(ctx: click.Context, param: click.Parameter, value: str | None) -
         return _observation(name), (float(ends[0]), float(ends[1])) if ends else None
     except (ValueError, IndexError) as error:
         raise click.BadParameter(
-            "give a name or number, as in 'pole angle' or 'pole angle:-0.2:0.2'"
+            "give a name or an index, as in 'pole angle' or 'pole angle:-0.2:0.2'"
         ) from error
 
 
@@ -74,22 +74,24 @@ def _parse_fixed(
 @click.command()
 @click.argument("run", type=PATH)
 @click.argument("kind", type=Choice((*_TAKES, *STUDY_KINDS)), metavar="KIND")
-@click.option("--x", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from left to right")
-@click.option("--y", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from bottom to top")
+@click.option(
+    "--x", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation on the horizontal axis"
+)
+@click.option("--y", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation on the vertical axis")
 @click.option(
     "--at",
     metavar="NAME=VALUE",
     multiple=True,
     callback=_parse_fixed,
-    help="fix another one; may be repeated",
+    help="fix another observation; may be repeated",
 )
 @click.option("--step", type=int, help="time step to show (AQL has one policy per step)")
-@click.option("--episodes", type=int, help="episodes to play  [default: as many as the picture needs]")
+@click.option("--episodes", type=int, help="number of episodes  [default: depends on KIND]")
 @click.option(
     "--beside",
     metavar="pid,lqr",
     callback=parse_methods,
-    help="compared with in a response  [default: pid]",
+    help="classical controllers to compare with in a response  [default: pid]",
 )
 @click.option("--out", type=PATH, help="file: .svg, .pdf or .png  [default: KIND.svg]")
 @algorithm_option
@@ -99,22 +101,22 @@ def draw(run: Path, kind: str, out: Path | None, **options: Any) -> Report:
 
     \b
     KIND is one of
-      tree    the rules as a tree, 64 leaves at most
+      tree    the rules as a tree, at most 64 leaves
       map     the action over the observations --x and --y
-      value   the highest Q over them, or what it counts if that is no value
+      value   the highest Q over them, or its other meaning if it is not a value
       balls   the partition over them, others fixed at their median
-      phase   episodes over the map of actions
+      phase   trajectories over the map of actions
       response  a step of each set-point, then a load, compared with a tuned PID
-      counterexample  an episode that refutes what `spaql verify` asked
+      counterexample  an episode that refutes the statement of `spaql verify`
 
     \b
-    or, of the finished runs in a folder that `spaql sweep` has left,
+    or, for the finished runs in a folder written by `spaql sweep`,
       curves   return against interactions, with 95 % intervals over seeds
-      scores   returns at the end, by algorithm and problem
+      scores   final returns by algorithm and problem
 
-    Observations are known by name, with or without their unit, or by number; if cos(angle) and sin(angle)
-    are observed, then angle is known too. The features of a controller are known by name. What is neither on
-    an axis nor fixed, and what a controller remembers, is averaged over the states that it visits.
+    Observations are given by name, with or without the unit, or by index. If cos(angle) and sin(angle) are
+    observed, so is angle. Features of a controller are given by name. Observations that are neither
+    on an axis nor fixed, and the controller's memory, are averaged over the states that it visits.
 
     \b
     Examples:
@@ -127,7 +129,7 @@ def draw(run: Path, kind: str, out: Path | None, **options: Any) -> Report:
       spaql draw runs/swing-up counterexample --out fails.png
       spaql draw studies/first curves
     """
-    require("A picture", "plot")
+    require("A figure", "plot")
     options = {name: value for name, value in options.items() if value not in (None, {})}
     takes = (*_TAKES.get(kind, ()), "out")
     if others := [f"--{name}" for name in options if name not in takes]:
@@ -142,7 +144,7 @@ def draw(run: Path, kind: str, out: Path | None, **options: Any) -> Report:
 
 
 def _of_run(run: Path, kind: str, options: dict[str, Any]) -> Record:
-    """Return the record of a picture of a policy, with the options that were given."""
+    """Return the record of a figure of a policy, with the options that were given."""
     from spaql.controllers import controller_of
     from spaql.evaluation.beside import steps_of
     from spaql.figures import (
@@ -176,26 +178,26 @@ def _of_run(run: Path, kind: str, options: dict[str, Any]) -> Record:
 
 
 def _axis(agent: Agent | Design, kind: str, options: dict[str, Any], name: str) -> Along:
-    """Return the observation along an axis; without one, those to choose from are named."""
+    """Return the observation along an axis; without one, the error names the observations."""
     from spaql.controllers.resolve import policy_of
     from spaql.figures.axis import angles
 
     if name not in options:
         known = policy_of(agent).known or agent.problem.states.names
         names = ", ".join([*known, *angles(known)]) or f"0 to {agent.problem.states.dims - 1}"
-        raise click.UsageError(f"A {kind} lies over two observations: give --x and --y, of {names}.")
+        raise click.UsageError(f"A {kind} needs two observations: give --x and --y, out of {names}.")
     axis: Along = options[name]
     return axis
 
 
 def _of_study(study: Path, kind: str) -> Record:
-    """Return the record of a study; a single run is refused."""
+    """Return the record of a study; refuse a single run."""
     from spaql.agents.agent_file import MODEL_FILE
 
     if study.is_file() or (study / MODEL_FILE).exists():
         raise SettingError(
-            f"{study} is a single run, and {kind} is drawn of a study: give a folder that `spaql sweep` has "
-            f"left, or draw one of {', '.join(_TAKES)}."
+            f"{study} is a single run, and {kind} needs a study: give a folder written by `spaql sweep`, "
+            f"or draw one of {', '.join(_TAKES)}."
         )
     entry = find_declared(_FIGURES, kind)
     assert entry is not None
@@ -204,7 +206,7 @@ def _of_study(study: Path, kind: str) -> Record:
 
 
 def _check_kind(agent: Agent | Design, kind: str) -> None:
-    """Refuse pictures that the run cannot provide, before anything is played."""
+    """Refuse figures that the run cannot provide, before any episode is run."""
     from spaql.controllers.resolve import policy_of
 
     lacks: dict[str, str] = {}
@@ -213,10 +215,8 @@ def _check_kind(agent: Agent | Design, kind: str) -> None:
     if not policy_of(agent).draws:
         lacks |= dict.fromkeys(("value", "balls"), "has no partition")
     if agent.problem.log is not None:
-        why = "was fitted to a log, and there is no environment to play episodes in"
+        why = "was fitted to a log, and has no environment to run episodes in"
         lacks |= dict.fromkeys(("value", "balls", "phase", "response"), why)
     if kind in lacks:
         others = ", ".join(other for other in _TAKES if other not in lacks)
-        raise SettingError(
-            f"There is no {kind} to draw: {made_by(agent)} {lacks[kind]}. Draw one of {others}."
-        )
+        raise SettingError(f"Cannot draw {kind}: {made_by(agent)} {lacks[kind]}. Draw one of {others}.")

@@ -19,22 +19,34 @@ if TYPE_CHECKING:
 @click.command()
 @run_argument
 @click.option("--leaf", type=int, help="number of the leaf to change (see spaql show RUN --numbers)")
-@click.option("--do", "action", metavar="ACTION", help="name or number of an action, or numbers: 0.5,-1")
-@click.option("--offset", metavar="[ACTION=]VALUE", multiple=True, help="of the leaf's law, or a score")
-@click.option("--gain", metavar="[ACTION:]OBSERVATION=VALUE", multiple=True, help="the same")
-@click.option("--lock", is_flag=True, help="simpler trees made from this one do the same there")
+@click.option(
+    "--do", "action", metavar="ACTION", help="name or index of a discrete action, or components: 0.5,-1"
+)
+@click.option(
+    "--offset",
+    metavar="[ACTION=]VALUE",
+    multiple=True,
+    help="offset of the leaf's law, or of an action's score",
+)
+@click.option(
+    "--gain",
+    metavar="[ACTION:]OBSERVATION=VALUE",
+    multiple=True,
+    help="gain of the leaf's law, or of an action's score",
+)
+@click.option("--lock", is_flag=True, help="keep what the leaf does in later simplification and search")
 @click.option("--rule", type=int, help="number of the rule to change instead")
-@click.option("--threshold", type=float, help="of the rule")
+@click.option("--threshold", type=float, help="new threshold of the rule")
 @click.option(
     "--tree",
     "file",
     metavar="FILE",
     type=PATH,
-    help="take all numbers from a file in JSON, as a page of `spaql show --html` writes it",
+    help="take all parameters from a JSON file, as saved from the page of `spaql show --html`",
 )
 @click.option("--out", type=PATH, required=True, help="model file to write")
-@click.option("--episodes", default=100, help="to compare before and after")
-@click.option("--seed", default=0, help="of the episodes")
+@click.option("--episodes", default=100, help="episodes that compare before and after")
+@click.option("--seed", default=0, help="seed of the episodes")
 @reports("the returns before and after")
 def edit(
     run: Path,
@@ -50,11 +62,11 @@ def edit(
     episodes: int,
     seed: int,
 ) -> Report:
-    """Change a leaf or a rule of the policy in RUN, try it, and save it as a controller of its own.
+    """Change a leaf or a rule of the policy in RUN, evaluate it, and save it as a new controller.
 
-    A leaf gets another action, or other numbers of its law; a rule, another threshold. A switching law has an
-    offset and gains for each action. Names of observations, features and components of an action may leave
-    out their units. Every other command takes the file that is written, such as spaql evaluate.
+    A leaf gets another action or other parameters of its law; a rule gets another threshold. A switching law
+    has an offset and gains for each action. Names of observations, features and components of an action may
+    omit their units. Every other command, such as spaql evaluate, takes the file that is written.
 
     \b
     Examples:
@@ -70,9 +82,9 @@ def edit(
 
     law = bool(offset or gain)
     if file is not None and (leaf, rule, action, threshold, law, lock) != (None,) * 4 + (False,) * 2:
-        raise click.UsageError("--tree replaces all numbers: leave out the other changes.")
+        raise click.UsageError("--tree replaces all parameters: leave out the other changes.")
     if file is None and (leaf is None) == (rule is None):
-        raise click.UsageError("Give --leaf or --rule: the number of what is to change.")
+        raise click.UsageError("Give the number of a leaf (--leaf) or of a rule (--rule).")
     if (rule is None) != (threshold is None) or (rule is not None and (action is not None or law or lock)):
         raise click.UsageError("A rule has a --threshold; --do, --offset, --gain and --lock are for leaves.")
     if leaf is not None and action is None and not law and not lock:
@@ -133,17 +145,17 @@ def _saved(
         side = fold.half.inputs[fold.side]
         data["mirrored"] = folded(after) is not None
         lines.append(
-            f"Changed where {side} >= 0, and where it is not in the mirror."
+            f"Changed where {side} >= 0, and mirrored where it is below 0."
             if data["mirrored"]
             else f"The tree is no longer its own mirror image: nothing was changed where {side} < 0, and "
-            "leaves and rules have other numbers now."
+            "leaves and rules are numbered anew."
         )
     Design(after, source.problem, {"from": run.name, **what}).save(out)
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))
 
 
 def _from_file(file: Path, before: Controller) -> Controller:
-    """Return the controller of a JSON file: its rules and laws may be others, but where they are locked."""
+    """Return the controller of a JSON file: its rules and laws may differ except where they are locked."""
     from dataclasses import replace
 
     from spaql.errors import SettingError
@@ -160,7 +172,7 @@ def _from_file(file: Path, before: Controller) -> Controller:
 
 
 def _declared(controller: Controller) -> tuple[Any, ...]:
-    """Return all of a controller but its rules and laws."""
+    """Return all of a controller except its rules and laws."""
     from spaql.controllers.file import memory_to
 
     spaces = (controller.observation_space, controller.action_space)
@@ -169,7 +181,7 @@ def _declared(controller: Controller) -> tuple[Any, ...]:
 
 
 def _same_locked(after: Controller, before: Controller) -> bool:
-    """Return whether a controller has the rules of another one, and its laws where they are locked."""
+    """Return whether a controller has the rules of another, and its laws where they are locked."""
     import numpy as np
 
     parts = ("feature", "threshold", "left", "right", "leaf", "combinations")
@@ -185,7 +197,7 @@ def _same_locked(after: Controller, before: Controller) -> bool:
 
 
 def _offsets(values: tuple[str, ...]) -> float | dict[str, float] | None:
-    """Return offsets: a number, or numbers by the names of those of an action."""
+    """Return offsets: a number, or numbers by the name of an action or of a component."""
     if len(values) == 1 and "=" not in values[0]:
         return read_number(values[0])
     pairs = (named(value, "--offset torque=0.5") for value in values)
@@ -193,7 +205,7 @@ def _offsets(values: tuple[str, ...]) -> float | dict[str, float] | None:
 
 
 def _gains(values: tuple[str, ...], tree: Controller) -> dict[str | tuple[str, str], float]:
-    """Return gains by the names of inputs, with those of an action's numbers if there are several."""
+    """Return gains by the names of inputs, and of components of the action if it has several."""
     gains: dict[str | tuple[str, str], float] = {}
     for text in values:
         name, value = named(text, "--gain speed=-2.5, or --gain torque:speed=-2.5")

@@ -1,4 +1,4 @@
-"""`spaql evaluate`: fresh episodes of a learned policy."""
+"""`spaql evaluate`: evaluate a learned policy in fresh episodes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,22 @@ if TYPE_CHECKING:
 
 @click.command()
 @run_argument
-@click.option("--env", help="play in another environment of the same spaces  [default: that of the run]")
-@click.option("--episodes", default=100, help="how many to run")
-@click.option("--seed", default=0, help="of the episodes")
+@click.option("--env", help="use another environment with the same spaces  [default: that of the run]")
+@click.option("--episodes", default=100, help="number of episodes")
+@click.option("--seed", default=0, help="seed of the episodes")
 @problem_options("parallel")
-@click.option("--perturbed", is_flag=True, help="on perturbed plants: gains, dead time, noise as declared")
 @click.option(
-    "--beside", metavar="pid,lqr", callback=parse_methods, help="tune these, and evaluate them as well"
+    "--perturbed", is_flag=True, help="evaluate on perturbed plants: gains, dead time and noise as declared"
 )
-@click.option("--steps", type=int, help="simulator steps to tune each  [default: as many as the run had]")
+@click.option(
+    "--beside",
+    metavar="pid,lqr",
+    callback=parse_methods,
+    help="classical controllers to tune and compare with",
+)
+@click.option(
+    "--steps", type=int, help="simulator steps to tune each of them  [default: as many as the run used]"
+)
 @reports("the result")
 def evaluate(
     run: Path,
@@ -42,13 +49,13 @@ def evaluate(
     beside: list[str] | None,
     steps: int | None,
 ) -> Report:
-    """Run fresh episodes of the policy in RUN, a run folder or a model file.
+    """Evaluate the policy in RUN, a run folder or a model file, in fresh episodes.
 
     Where set-points are declared, the closed loop is measured: rise time, overshoot, settling time,
     steady-state error, integral of the absolute error, and the movement of the actuators.
 
-    With --beside, classical controllers are tuned for the plants that the policy was designed for, perturbed
-    or nominal, and all are evaluated on both; with --perturbed, on perturbed plants alone.
+    With --beside, classical controllers are tuned on the plants for which the policy was designed, perturbed
+    or nominal, and all are evaluated on both; with --perturbed, on perturbed plants only.
 
     \b
     Examples:
@@ -66,7 +73,7 @@ def evaluate(
     from spaql.problems import make_problem
 
     if steps is not None and not beside:
-        raise SettingError("Steps are for the tuning of other controllers: give --beside, too.")
+        raise SettingError("--steps is for the tuning of other controllers: give --beside as well.")
     agent = read_to_play(run)
     problem = agent.problem
     if env is not None:
@@ -97,14 +104,14 @@ def evaluate(
 
 
 def _condition(condition: str, designed_for: str | None) -> str:
-    """Return which plants episodes are of, and what the policy was designed for, if that is known."""
+    """Return on which plants the episodes were run, and for which the policy was designed, if known."""
     from spaql.evaluation.conditions import CONDITION_TEXTS
 
     played = f" of {CONDITION_TEXTS[condition]}"
     if designed_for is None:
         return played
     if designed_for == condition:
-        return f"{played}, which it was designed for"
+        return f"{played}, for which it was designed"
     return f"{played}; designed for {CONDITION_TEXTS[designed_for]}"
 
 
@@ -199,6 +206,6 @@ def _text(result: Evaluation, condition: str) -> str:
         steps = counted(episode.length, "step")
         lines.append(f"  {number(episode.total, digits):>9} after {steps} from {short(episode.start)}")
     for constraint, count in zip(result.constraints, result.violations.values(), strict=True):
-        held = f"broken in {count:,} of {episodes}" if count else f"kept in {episodes}"
+        held = f"violated in {count:,} of {episodes}" if count else f"satisfied in {episodes}"
         lines.append(f"constraint    {constraint.label}: {held}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`spaql export`: a learned policy as code for its target machine."""
+"""`spaql export`: export a learned policy as code for its target machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TARGETS = (
 
 
 def _targets() -> list[str]:
-    """Return the names of the shipped targets, and of those that installed packages declare."""
+    """Return the names of the targets that spaql and installed packages declare."""
     from spaql.entry_points import declared_names
 
     return list(dict.fromkeys([*TARGETS, *declared_names("spaql.targets")]))
@@ -44,11 +44,11 @@ def _complete_target(ctx: click.Context, param: click.Parameter, incomplete: str
 
 
 class _TargetOption(click.Option):
-    """An option whose help lists the targets: entry points are read when it is shown, and not before."""
+    """An option whose help lists the targets: entry points are read only when the help is shown."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the option and its help."""
-        self.help = f"{', '.join(_targets())}, or MODULE:NAME for one of your own"
+        self.help = f"{', '.join(_targets())}, or MODULE:NAME for your own"
         return super().get_help_record(ctx)
 
 
@@ -61,21 +61,23 @@ class _TargetOption(click.Option):
     metavar="TARGET",
     shell_complete=_complete_target,
 )
-@click.option("--out", type=PATH, help="folder to write in")
-@click.option("--name", default="controller", help="of the files and functions")
-@click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
-@click.option("--safe-action", metavar="ACTION", help="for NaN and observations beyond their bounds")
+@click.option("--out", type=PATH, help="output folder")
+@click.option("--name", default="controller", help="name of the files and functions")
+@click.option("--number", type=Choice(["double", "float", "fixed"]), help="number format of the target")
+@click.option(
+    "--safe-action", metavar="ACTION", help="action for NaN and for observations beyond their bounds"
+)
 @click.option(
     "--tolerance",
     type=float,
     metavar="SHARE",
-    help="of each range, that observations may be out of bounds before it  [default: 0.1]",
+    help="fraction of its range by which an observation may exceed its bounds  [default: 0.1]",
 )
 @click.option("--step", type=int, help="time step to export (AQL has one policy per step)")
 @click.option(
     "--points",
     type=int,
-    help="random points to compare  [default: 1000000; 100000 for octave and micropython]",
+    help="random points at which to compare  [default: 1000000; 100000 for octave and micropython]",
 )
 @click.option(
     "--check",
@@ -93,14 +95,14 @@ def export(
     checked: Path | None,
     **options: Any,
 ) -> Report:
-    """Write the policy in RUN, a run folder or a model file, for another machine.
+    """Export the policy in RUN, a run folder or a model file.
 
-    What was made is compiled or loaded, and compared with the policy at every leaf, at every boundary and its
-    two neighbouring numbers, and at random points. A controller with memory is compared along random episodes
-    with random resets, its state included. If they differ anywhere, nothing is written.
+    The exported code is compiled or loaded, and compared with the policy in every leaf, at every boundary and
+    its two neighbouring numbers, and at random points. A controller with memory is compared along random
+    episodes with random resets, including its state. If they differ anywhere, nothing is written.
 
-    With --check, nothing is written: the hashes of controller and plant in the comment of an exported file
-    are compared with those of RUN. The exit code is 1 if they differ.
+    With --check, nothing is written: the hashes of controller and plant in the comment of an exported
+    file are compared with those of RUN. The exit code is 1 if they differ.
 
     \b
     Examples:
@@ -137,7 +139,7 @@ def _options_of(exported: Controller, options: dict[str, Any]) -> dict[str, Any]
     """Return the options that were given, for the exporter."""
     options = {name: value for name, value in options.items() if value is not None}
     if "tolerance" in options and "safe_action" not in options:
-        raise SettingError("A tolerance is for the safe action: give --safe-action, too.")
+        raise SettingError("--tolerance is for the safe action: give --safe-action as well.")
     if "safe_action" in options:
         options["safe_action"] = read_action(exported, options["safe_action"])
     return options
@@ -149,8 +151,8 @@ def _check(file: Path, source: Agent | Design, exported: Controller) -> Report:
 
     hashes = hashes_of(exported, source.problem)
     differs = difference(file, hashes)
-    same = f"is of this run: the same {' and '.join(hashes)}"
-    text = f"{file} {f'is NOT of this run: {differs}' if differs else same}."
+    same = f"belongs to this run: the same {' and '.join(hashes)}"
+    text = f"{file} {f'does NOT belong to this run: {differs}' if differs else same}."
     return Report({"of_run": not differs, "hashes": hashes}, text, code=FAILED if differs else 0)
 
 
@@ -167,7 +169,7 @@ def _text(equivalence: Equivalence, out: Path) -> str:
     lines = [f"wrote   {out / file}" for file in equivalence.files]
     lines += [f"checked {shown}: no difference from the policy", f"by      {equivalence.tool}"]
     if equivalence.rounding:
-        lines.append(f"rounded actions, by {equivalence.rounding:.3g} at most")
+        lines.append(f"rounded actions, by at most {equivalence.rounding:.3g}")
     return "\n".join(lines)
 
 
@@ -184,5 +186,7 @@ def _provenance(source: Agent | Design) -> list[str]:
         best = source.history.last()["best_return"]
         if math.isfinite(best):
             shown = number(best, places(best))
-            lines.append(f"best return seen in training {shown}: biased upwards, evaluate it afresh")
+            lines.append(
+                f"best return seen in training {shown}: biased upwards, evaluate it in fresh episodes"
+            )
     return lines

@@ -1,4 +1,4 @@
-"""`spaql fit`: a controller from a log of the plant."""
+"""`spaql fit`: learn a controller from a log of the plant."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from spaql.cli.report import PATH, Report, named, names, numbers, reports
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Return set-points by the names of the observations that are to follow them."""
+    """Return set-points by the name of the observation that is to follow each."""
     return dict(named(value, "speed=target") for value in values)
 
 
 @click.command()
 @click.argument("logs", type=PATH, nargs=-1, required=True)
 @click.option(
-    "--observations", metavar="NAME,...", callback=names, required=True, help="columns that are observed"
+    "--observations", metavar="NAME,...", callback=names, required=True, help="columns of the observations"
 )
 @click.option("--action", metavar="NAME,...", callback=names, required=True, help="column of the action")
 @click.option(
     "--action-range",
     metavar="LOW,HIGH",
     callback=numbers,
-    help="lowest and highest value of the action  [default: a list 0, 1, ...]",
+    help="lowest and highest value of the action  [default: discrete actions 0, 1, ...]",
 )
 @click.option(
     "--extrapolate",
     is_flag=True,
-    help="allow all of --action-range, not only the part that the log has tried",
+    help="allow all of --action-range, not only the part that occurs in the log",
 )
-@click.option("--cost", metavar="EXPRESSION", help='of a step, such as "angle**2 + 0.1 * speed**2"')
-@click.option("--reward", metavar="EXPRESSION", help="of a step, instead of a cost")
+@click.option("--cost", metavar="EXPRESSION", help='cost of a step, such as "angle**2 + 0.1 * speed**2"')
+@click.option("--reward", metavar="EXPRESSION", help="reward of a step, instead of a cost")
 @click.option(
     "--end",
     metavar="EXPRESSION",
-    help='where an episode ends, such as "abs(angle) > 0.2"  [default: nowhere]',
+    help='condition that ends an episode, such as "abs(angle) > 0.2"  [default: none]',
 )
 @constraint_option
 @click.option("--episode", metavar="NAME", help="column that changes where an episode begins")
-@click.option("--time", metavar="NAME", help="column of times, by which missing rows are found")
+@click.option("--time", metavar="NAME", help="column of times, from which missing rows are detected")
 @click.option("--horizon", type=int, help="steps of an episode  [default: the longest of the log]")
 @click.option(
     "--setpoint",
@@ -54,13 +54,13 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     callback=_pairs,
     help="an observation and the set-point it is to follow; may be repeated",
 )
-@click.option("--seed", default=0, help="of all randomness")
-@click.option("--effort", default=1.0, help="of the search, as of plantree")
-@click.option("--mirror", default="auto", help="symmetry: auto, off, or by names, as of plantree")
+@click.option("--seed", default=0, help="seed of all randomness")
+@click.option("--effort", default=1.0, help="effort of the search, as for plantree")
+@click.option("--mirror", default="auto", help="symmetry: auto, off, or by names, as for plantree")
 @click.option("--out", type=PATH, help="run folder  [default: runs/LOG/fit/seed=SEED]")
 @click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")
 @quiet_option
-@reports("the verdict, and what it rests on,")
+@reports("the verdict and its evidence")
 def fit(
     logs: tuple[Path, ...],
     seed: int,
@@ -71,11 +71,11 @@ def fit(
 ) -> Report:
     """Fit a controller to LOGS of a plant, without a simulator: CSV or Parquet files.
 
-    A row has the observations and the action that was taken upon them; what came of it is in the next row.
-    Expressions may use the columns without their units, `next_` and a column for its value after the step,
+    A row has the observations and the action then taken; the next row has the resulting observations.
+    Expressions may use the columns without their units, `next_COLUMN` for the value after the step,
     `ended`, arithmetic, comparisons, and functions such as abs, atan2, min and sqrt.
 
-    The verdict tells what the data allow: supported, doubtful, or not supported by the data. In the last case
+    The verdict on the controller is supported, doubtful, or not supported by the data. In the last case
     nothing is saved, and the exit code is 1, unless --anyway is given.
 
     \b
@@ -95,7 +95,7 @@ def fit(
     text = f"{fitted}\n\n"
     data = fitted.as_data() | {"run": None}
     if fitted.agent is None:
-        advice = "log more, with other actions or starts, or give --anyway."
+        advice = "log more data, with other actions or starts, or give --anyway."
         return Report(data, f"{text}No controller was saved: {advice}", code=FAILED)
     data["mirror"] = fitted.agent.mirror
     if fitted.agent.mirror is not None:

@@ -18,7 +18,7 @@ from spaql.errors import SettingError, SpaqlError, SpaqlWarning, nearest
 from spaql.languages import on_terminal
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
-"""Exit codes besides 0 and click's 2; the last two are 128 plus the signal's number, as in a shell."""
+"""Exit codes in addition to 0 and click's 2; the last two are 128 plus the signal's number, as in a shell."""
 
 GROUP = "spaql.commands"
 """The entry points by which a package declares commands, each a `click.Command`, under their names."""
@@ -27,7 +27,7 @@ STUDIES = "Run, compare and reproduce studies"
 _OTHERS = "Of other packages"
 """The section for the commands that other packages declare."""
 _SUMMARY = 200
-"""Characters of the summary of a plugin's command in the help, at most."""
+"""Largest number of characters of the summary of a plugin's command in the help."""
 
 
 class LazyGroup(click.Group):
@@ -49,7 +49,7 @@ class LazyGroup(click.Group):
 
     @cached_property
     def _plugins(self) -> list[str]:
-        """The commands that installed packages declare; they are read once, when first needed."""
+        """The commands that installed packages declare, read once when first needed."""
         from spaql.entry_points import declared_names  # imports much that most commands do not need
 
         return [name for name in declared_names(GROUP) if name not in self._names]
@@ -69,7 +69,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the requested command, or fail with the one probably meant."""
+        """Return the requested command, or fail, suggesting the command that was probably meant."""
         name = args[0]
         if not name.startswith("-") and name not in self._names and name not in self._plugins:
             ctx.fail(f"There is no command {name!r}: {nearest(name, self.list_commands(ctx))}")
@@ -111,7 +111,7 @@ class LazyGroup(click.Group):
 
 
 def _of_plugin(name: str) -> click.Command:
-    """Return a command that one package declares; one that cannot be loaded says so when it is run."""
+    """Return a command that one package declares; if it cannot be loaded, running it says so."""
     from spaql.entry_points import find_declared, load_declared, origin_of
 
     try:
@@ -149,7 +149,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show the message alone of a warning that is for the user, with its place in the code of any other."""
+    """Show only the message of a warning for the user; show any other warning with its place in the code."""
     if issubclass(category, SpaqlWarning):
         say(f"Warning: {message}", err=True)
     else:

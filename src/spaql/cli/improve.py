@@ -1,4 +1,4 @@
-"""`spaql improve`: search for a better controller on the simulator, beginning with an existing one."""
+"""`spaql improve`: improve an existing controller on the simulator."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _EPISODES = 100
 
 @click.command()
 @run_argument
-@click.option("--steps", default=1_000_000, help="of the simulator")
+@click.option("--steps", default=1_000_000, help="simulator steps")
 @click.option("--out", type=PATH, required=True, help="run folder to write")
 @click.option("--max-leaves", default=6, help="largest number of leaves")
-@click.option("--seed", default=0, help="of all randomness")
-@click.option("--episodes", default=_EPISODES, help="to compare before and after")
+@click.option("--seed", default=0, help="seed of all randomness")
+@click.option("--episodes", default=_EPISODES, help="episodes that compare before and after")
 @problem_options("parallel", "ray")
 @quiet_option
 @reports("the returns before and after")
@@ -36,10 +36,10 @@ def improve(
     described: dict[str, Any],
     quiet: bool,
 ) -> Report:
-    """Improve the policy in RUN on its simulator by TreeSearch, and save the result as a run of its own.
+    """Improve the policy in RUN on its simulator by TreeSearch, and save the result as a new run.
 
-    The search begins with the rules of the policy, at most 64 leaves, and keeps them if it finds nothing
-    better. Locked leaves, features and limits stay as they are; hysteresis is left out. The policy and the
+    The search starts from the rules of the policy, at most 64 leaves, and keeps them if it finds nothing
+    better. Locked leaves, features and limits are unchanged; hysteresis is omitted. The policy and the
     result are then evaluated from the same fresh starts. Where the plant declares a perturbation, both the
     search and the evaluation are on perturbed plants.
 
@@ -66,8 +66,8 @@ def improve(
     problem = replace(source.problem, plant=plant, **described)
     if rules.n_leaves > MOST_LEAVES:
         raise SettingError(
-            f"The policy has {rules.n_leaves} leaves, and the search takes at most {MOST_LEAVES}: give a "
-            f"smaller one, from `spaql simplify {run} --leaves {MOST_LEAVES} --out small.spaql`."
+            f"The policy has {rules.n_leaves} leaves, and the search takes at most {MOST_LEAVES}: make a "
+            f"smaller one with `spaql simplify {run} --leaves {MOST_LEAVES} --out small.spaql`."
         )
     agent = TreeSearch(problem, seed=seed, max_leaves=max(max_leaves, rules.n_leaves)).start_from(rules)
     agent.learn(steps, progress_bar=not quiet)

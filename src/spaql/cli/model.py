@@ -1,4 +1,4 @@
-"""`spaql model`: what was learned of the plant."""
+"""`spaql model`: print the learned plant."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 @click.command()
 @run_argument
 @click.option("--digits", default=3, help="round numbers to n digits")
-@click.option("--errors", is_flag=True, help="print how far predictions are from what happens instead")
-@click.option("--episodes", default=20, help="fresh ones, for --errors")
-@click.option("--seed", default=0, help="of the fresh episodes")
-@click.option("--out", type=PATH, help="write the model, to train in: a .spaql file")
-@reports("its size, and the errors,")
+@click.option("--errors", is_flag=True, help="print prediction errors instead")
+@click.option("--episodes", default=20, help="number of fresh episodes for --errors")
+@click.option("--seed", default=0, help="seed of the fresh episodes")
+@click.option("--out", type=PATH, help="save the model to a .spaql file, in which agents can be trained")
+@reports("its size and errors")
 def model(
     run: Path,
     digits: int,
@@ -37,7 +37,7 @@ def model(
     RUN is a run folder, or a model file of an agent or of a plant. The model is a tree of cells; in each, the
     next observation and the reward are affine laws of the observation and the action.
 
-    A plant that was written as .spaql is an environment of its own: other algorithms can be trained in it.
+    A plant saved as .spaql is an environment: other algorithms can be trained in it.
 
     \b
     Examples:
@@ -57,7 +57,7 @@ def model(
         return Report({"file": str(out)}, str(out))
     if errors:
         if agent is None:
-            raise SettingError(f"{run} holds a plant alone: give the run that it was learned in.")
+            raise SettingError(f"{run} contains only a plant: give the run in which it was learned.")
         tests = (model_errors(agent, episodes=episodes, seed=seed), model_errors(agent, held_out=True))
         data = _size(plant) | {"errors": [_data(test) for test in tests]}
         return Report(data, "\n\n".join(map(str, tests)))
@@ -72,7 +72,7 @@ def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
         return None, plant
     agent = read_to_play(run)
     if not isinstance(agent, PlanTree):
-        raise SettingError(f"{run} has learned no model of its plant: that is what --algo plantree does.")
+        raise SettingError(f"{run} has no model of its plant: train with --algo plantree to learn one.")
     return agent, agent.model
 
 

@@ -1,4 +1,4 @@
-"""`spaql new`: a project for a plant of one's own, ready to run."""
+"""`spaql new`: create a project for the user's own plant, ready to run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _HIDDEN = "dot-"
 @click.argument("folder", metavar="NAME", type=PATH)
 @reports("the names of the files")
 def new(folder: Path) -> Report:
-    """Write a project for a plant of your own into the new folder NAME.
+    """Create a project for your own plant in the new folder NAME.
 
-    It works as it is: a plant of two tanks with a set-point, noise and a load, to put your own equations in
-    their place, tests that say whether spaql can rely on them, a study, and a README with the commands to
+    The project works as it is: a plant of two tanks with a set-point, noise and a load, whose equations you
+    replace by your own; tests that check the equations; a study; and a README with the commands to
     train, read, compare and export.
 
     \b
@@ -35,10 +35,10 @@ def new(folder: Path) -> Report:
     parts = re.findall(r"[A-Za-z0-9]+", folder.name)
     if not re.fullmatch(r"[A-Za-z][\w-]*", folder.name, re.ASCII):
         raise SettingError(
-            f"{folder.name!r} cannot name a project: take a letter, then letters, digits, - and _."
+            f"{folder.name!r} is not a valid project name: use a letter, then letters, digits, - and _."
         )
     if folder.exists():
-        raise SettingError(f"{folder} is there already: choose another name, or remove it.")
+        raise SettingError(f"{folder} already exists: choose another name, or remove it.")
     plant = "".join(part[0].upper() + part[1:] for part in parts) + "-v0"
     written = write_project(folder, plant)
     lines = [f"wrote  {file}" for file in written]

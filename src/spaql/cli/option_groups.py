@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once; a command receives a group of them as one argument."""
+"""Options that several commands share, declared once; a command receives a group as one argument."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, file: Path | None) 
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise click.BadParameter(f"{file} is no TOML: {error}.") from error
+        raise click.BadParameter(f"{file} is not valid TOML: {error}.") from error
 
 
 constraint_option = click.option(
@@ -34,7 +34,7 @@ constraint_option = click.option(
     "constraints",
     metavar="EXPR",
     multiple=True,
-    help="that is to hold after each step: episodes that break it are counted; may be repeated",
+    help="constraint that should hold after each step: episodes that violate it are counted; may be repeated",
 )
 
 _PROBLEM_OPTIONS: dict[str, Decorator] = {
@@ -44,19 +44,19 @@ _PROBLEM_OPTIONS: dict[str, Decorator] = {
         metavar="FILE",
         type=PATH,
         callback=_read_config,
-        help="TOML file with the options of ENV: of an FMU its inputs, outputs, set-points, cost and so on",
+        help="TOML file with the options of ENV: for an FMU its inputs, outputs, set-points, cost and so on",
     ),
     "horizon": click.option(
-        "--horizon", type=int, help="steps of an episode  [default: the environment's limit]"
+        "--horizon", type=int, help="steps in an episode  [default: the environment's limit]"
     ),
     "levels": click.option(
-        "--levels", type=int, help="cut every dimension of a Box of actions into this many levels"
+        "--levels", type=int, help="discretise every component of a Box action into n levels"
     ),
     "reference": click.option(
         "--reference",
         metavar="X,Y,...",
         callback=numbers,
-        help="observation to regulate to (spaql-ts), in raw units, such as 0,0,0,0  [default: known for "
+        help="reference observation (spaql-ts), in raw units, such as 0,0,0,0  [default: known for "
         "CartPole and Pendulum]",
     ),
     "observation_names": click.option(
@@ -64,16 +64,16 @@ _PROBLEM_OPTIONS: dict[str, Decorator] = {
         "observation_names",
         metavar="NAME,...",
         callback=names,
-        help='of the observations, with their units, such as "angle [rad],speed [rad/s]"',
+        help='names of the observations, with their units, such as "angle [rad],speed [rad/s]"',
     ),
     "action_names": click.option(
         "--action-names",
         metavar="NAME,...",
         callback=names,
-        help='of the discrete actions, or of the components of an action, such as "force [N]"',
+        help='names of the discrete actions, or of the components of an action, such as "force [N]"',
     ),
     "cost": click.option(
-        "--cost", metavar="EXPR", help='of a step, in place of the reward, such as "angle**2 + u**2"'
+        "--cost", metavar="EXPR", help='cost of a step, instead of the reward, such as "angle**2 + u**2"'
     ),
     "constraints": constraint_option,
     "gymnasium": click.option(
@@ -85,7 +85,7 @@ _PROBLEM_OPTIONS: dict[str, Decorator] = {
     "ray": click.option(
         "--ray",
         metavar="ADDRESS",
-        help="play the episodes of treesearch on Ray: HOST:PORT, auto, or local",
+        help="run the episodes of treesearch on Ray: HOST:PORT, auto, or local",
     ),
 }
 """The options that describe a problem, in the order of the help."""

@@ -57,7 +57,7 @@ def reports(what: str) -> Callable[[Callable[..., Report]], Callable[..., None]]
 
 
 def say(text: str, *, nl: bool = True, err: bool = False) -> None:
-    """Print text, without control sequences that came with names."""
+    """Print text without the control sequences that names may contain."""
     click.echo(on_terminal(text), nl=nl, err=err)
 
 
@@ -95,9 +95,7 @@ def names(ctx: click.Context, param: click.Parameter, value: str | None) -> list
     try:
         return next(csv.reader([value], skipinitialspace=True, strict=True))
     except (csv.Error, StopIteration) as error:
-        raise click.BadParameter(
-            'write names with commas between them, such as "angle [rad],speed [rad/s]"'
-        ) from error
+        raise click.BadParameter('separate names by commas, such as "angle [rad],speed [rad/s]"') from error
 
 
 def numbers_or_names(
@@ -114,7 +112,7 @@ def named(text: str, example: str) -> tuple[str, str]:
     """Return the name and the value of NAME=VALUE."""
     name, _, value = text.rpartition("=")
     if not (name.strip() and value.strip()):
-        raise click.BadParameter(f"write a name and its value, such as {example}, and not {text!r}")
+        raise click.BadParameter(f"write a name and its value, such as {example}, instead of {text!r}")
     return name.strip(), value.strip()
 
 
@@ -123,7 +121,7 @@ def read_number(value: str) -> float:
     try:
         return float(value)
     except ValueError as error:
-        raise click.BadParameter(f"{value!r} is no number") from error
+        raise click.BadParameter(f"{value!r} is not a number") from error
 
 
 def read_numbers(value: str) -> list[float]:
@@ -131,7 +129,7 @@ def read_numbers(value: str) -> list[float]:
     try:
         return [float(x) for x in value.split(",")]
     except ValueError as error:
-        raise click.BadParameter("write numbers with commas between them, such as 0,0,0.5") from error
+        raise click.BadParameter("separate numbers by commas, such as 0,0,0.5") from error
 
 
 def plain(value: float) -> Any:

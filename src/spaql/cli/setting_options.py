@@ -30,7 +30,7 @@ class _SettingOption(click.Option):
 class TrainCommand(click.Command):
     """A command whose help lists the settings of the algorithms separately from the common options.
 
-    An algorithm of the user's own is imported before the options are read, and adds its settings to them.
+    The user's own algorithm is imported before the options are read, and adds its settings to them.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -90,7 +90,7 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
 
 
 def own_settings(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that were asked for; one of other algorithms is refused, naming those."""
+    """Return the settings that were given; refuse a setting of other algorithms, naming them."""
     asked = {name: value for name, value in settings.items() if value is not None}
     own = {field.name for field in dataclasses.fields(agent_type(algo).learner_type.settings_type)}
     for param in click.get_current_context().command.params:

@@ -1,4 +1,4 @@
-"""`spaql show`: a learned policy as rules for a person."""
+"""`spaql show`: print a learned policy as readable rules."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     "--at",
     metavar="X,Y,...",
     callback=numbers_or_names,
-    help="instead explain what is done for this observation; for features by name, as error=0.2,speed=1",
+    help="explain the action for this observation instead; features are given by name, as error=0.2,speed=1",
 )
-@click.option("--html", "card", type=PATH, help="write a page to play with: tree, map and plant")
+@click.option("--html", "card", type=PATH, help="write an interactive page: tree, map and plant")
 @click.option("--step", type=int, help="time step to show (AQL has one policy per step)")
 @reports("the tree and its rules")
 def show(
@@ -44,8 +44,8 @@ def show(
 ) -> Report:
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
 
-    The rules give the same action as the policy for every observation, and there are as few of them as
-    could be found. `spaql draw` makes pictures, and --json has them as data.
+    The rules give the same action as the policy for every observation, and are the fewest that
+    were found. `spaql draw` draws them, and --json prints them as data.
 
     \b
     Examples:
@@ -94,7 +94,7 @@ def _explanation(source: Agent | Design, at: list[float] | dict[str, float], ste
 
 
 def _by_name(values: dict[str, float], names: tuple[str, ...]) -> list[float]:
-    """Return a number for each of some names; one that is missing or unknown is refused."""
+    """Return a number for each name; refuse missing and unknown names."""
     from spaql.spaces import find_observation
 
     known = {find_observation(name, names): x for name, x in values.items()}
@@ -150,17 +150,17 @@ def _text(source: Agent | Design, tree: Controller, digits: int | None, numbered
     from spaql.controllers.mirrored import leaves_to_read
 
     kind = "a controller with memory, " if tree.remembers else ""
-    proven = ", the fewest that do the same" if tree.smallest else ""
+    proven = ", the fewest that are equivalent" if tree.smallest else ""
     leaves = counted(tree.n_leaves, "leaf")
     if (half := leaves_to_read(tree)) < tree.n_leaves:
         leaves = f"{counted(half, 'leaf')} for one half and their mirror images"
-    size = f"{kind}{leaves}{proven}; {counted(tree.n_numbers, 'number')}"
+    size = f"{kind}{leaves}{proven}; {counted(tree.n_numbers, 'parameter')}"
     heading = f"# {source.problem.name}, {made_by(source)}: {size}"
     return "\n".join([heading, *_remarks(source, tree, digits), text(tree, digits, numbered=numbered)])
 
 
 def _edit(origin: Mapping[str, Any]) -> str:
-    """Return a text on what was changed by hand."""
+    """Describe what was changed by hand."""
     if origin.get("do") is not None:
         return f", leaf {origin.get('leaf')} set by hand to {origin['do']}"
     if "threshold" in origin:
@@ -171,7 +171,7 @@ def _edit(origin: Mapping[str, Any]) -> str:
 
 
 def _remarks(source: Agent | Design, tree: Controller, digits: int | None) -> list[str]:
-    """Return remarks on what a controller was made from, and where it is locked."""
+    """Return remarks on the origin of a controller, and on where it is locked."""
     from spaql.agents import Design
     from spaql.controllers.explanation import conditions
     from spaql.controllers.text import leaf_text

@@ -1,4 +1,4 @@
-"""`spaql simplify`: how small a tree can be, and what that costs."""
+"""`spaql simplify`: find smaller trees, and what they cost in return."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 @click.command()
 @run_argument
-@click.option("--out", type=PATH, help="save a tree as a controller of its own")
-@click.option("--leaves", type=int, help="the best of at most n leaves  [default: by --loss]")
+@click.option("--out", type=PATH, help="save the chosen tree as a new controller")
+@click.option("--leaves", type=int, help="choose the best with at most n leaves  [default: by --loss]")
 @click.option(
     "--loss",
     default=0.02,
-    help="the smallest that loses at most this part of the exact tree's return",
+    help="choose the smallest that loses at most this fraction of the exact tree's return",
 )
-@click.option("--episodes", default=100, help="of each tree")
-@click.option("--seed", default=0, help="of the episodes")
+@click.option("--episodes", default=100, help="episodes for each tree")
+@click.option("--seed", default=0, help="seed of the episodes")
 @reports("the trees")
 def simplify(
     run: Path, out: Path | None, leaves: int | None, loss: float, episodes: int, seed: int
 ) -> Report:
-    """Find ever smaller trees for the policy in RUN, and what each returns in fresh episodes.
+    """Find smaller and smaller trees for the policy in RUN, and evaluate each in fresh episodes.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def simplify(
     if out is not None:
         controller = Design(chosen.tree, source.problem, {"from": run.name, "agreement": chosen.agreement})
         controller.save(out)
-        # These episodes selected the tree, so others evaluate it.
+        # These episodes selected the tree, so it is evaluated in others.
         again = evaluate(controller, episodes=episodes, seed=seed + 1)
         data["saved"] = {"file": str(out), "leaves": chosen.tree.n_leaves, **_returned(again)}
         returned = with_interval(again.mean, again.ci95)

@@ -1,4 +1,4 @@
-"""`spaql stress`: the starts and the changes of the plant under which a controller fails."""
+"""`spaql stress`: find the starts and the changes of the plant under which a controller fails."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 
 @click.command()
 @run_argument
-@click.option("--starts", default=2_000, help="how many")
-@click.option("--seed", default=0, help="of the starts, episodes and noise")
+@click.option("--starts", default=2_000, help="number of starts")
+@click.option("--seed", default=0, help="seed of the starts, episodes and noise")
 @click.option(
     "--low",
     metavar="X,Y,...",
@@ -40,10 +40,17 @@ def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     help="lowest start, a plant state: 0,-1  [default: that of the plant]",
 )
 @click.option("--high", metavar="X,Y,...", callback=numbers, help="highest start")
-@click.option("--threshold", type=float, help="a return that is a success  [default: the plant's own rule]")
-@click.option("--worst", default=10, help="how many of the worst starts to list")
 @click.option(
-    "--robustness", "with_robustness", is_flag=True, help="change the plant, add noise, disturbance and delay"
+    "--threshold",
+    type=float,
+    help="smallest return that counts as a success  [default: the plant's own rule]",
+)
+@click.option("--worst", default=10, help="number of worst starts to list")
+@click.option(
+    "--robustness",
+    "with_robustness",
+    is_flag=True,
+    help="also change the plant, and add noise, disturbances and delay",
 )
 @click.option(
     "--vary",
@@ -54,7 +61,11 @@ def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 )
 @click.option("--map", "map_file", type=PATH, help="draw which starts succeed (svg, pdf, png)")
 @click.option(
-    "--axes", metavar="I J", type=int, nargs=2, help="numbers of the state that the map is over, such as 0 2"
+    "--axes",
+    metavar="I J",
+    type=int,
+    nargs=2,
+    help="indices of the state variables on the axes of the map, such as 0 2",
 )
 @reports("the result")
 def stress(
@@ -70,11 +81,11 @@ def stress(
     map_file: Path | None,
     axes: tuple[int, int] | None,
 ) -> Report:
-    """Play the policy in RUN, a run folder or a model file, from all over the plant's states.
+    """Run the policy in RUN, a run folder or a model file, from starts all over the state space.
 
-    No actions are drawn: what plays is what `spaql show` prints. --robustness plays in the environment from
-    its own starts, and takes any environment. --vary takes arguments of its constructor, and its attributes,
-    in place of those that are known of it.
+    Actions are not sampled: the controller is the one that `spaql show` prints. --robustness runs the
+    environment from its own starts, and works with any environment. --vary takes arguments of its constructor
+    and attributes, instead of its known parameters.
 
     \b
     Examples:
@@ -87,7 +98,7 @@ def stress(
     from spaql.evaluation.stress import bench_of
 
     if vary and not with_robustness:
-        raise SettingError("Parameters are varied for --robustness: give it, too.")
+        raise SettingError("--vary is for --robustness: give that as well.")
     if map_file is not None:
         require("The map", "plot")
     agent = read_to_play(run)
@@ -124,7 +135,11 @@ def _robustness(
     if vary or varied_parameters(agent.problem, bench):
         return rows, ""
     known = ", ".join(sorted(parameters_of(agent.problem)))
-    can = f"--vary NAME=VALUE,... takes {known}." if known else "it has none that can be changed by name."
+    can = (
+        f"--vary NAME=VALUE,... takes {known}."
+        if known
+        else "it has no parameter that can be changed by name."
+    )
     return rows, f"No parameter of {agent.problem.name} was varied: {can}"
 
 
@@ -154,12 +169,12 @@ def _bench(
     from spaql.evaluation.stress import known_bench
 
     if (low is None) != (high is None):
-        raise SettingError("A region has two ends: give --low and --high.")
+        raise SettingError("A region has two bounds: give both --low and --high.")
     if low is None or high is None:
         bench = known_bench(problem)
     else:
         if len(low) != len(high):
-            raise SettingError(f"--low has {len(low)} numbers, and --high {len(high)}.")
+            raise SettingError(f"--low has {len(low)} components, and --high {len(high)}.")
         known = find_bench(problem)
         for names in (tuple(known.region) if known else (), problem.states.names):
             if len(names) == len(low):
@@ -199,7 +214,7 @@ def _text(result: StressTest, bench: Bench, worst: int) -> str:
     region = ", ".join(f"{name} {a:.3g} to {b:.3g}" for name, (a, b) in bench.region.items())
     lines = [
         f"starts     {len(result.starts):,}, spread over {region}",
-        "           (spaql evaluate plays from the environment's own starts instead)",
+        "           (spaql evaluate uses the environment's own starts)",
         f"success    {100 * result.share:.1f} % of {len(result.starts):,} starts "
         f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %)",
         f"           {result.success_means}",

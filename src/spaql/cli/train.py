@@ -38,46 +38,46 @@ _SEARCH_STEPS = 1_000_000
 @click.option(
     "--algo",
     type=ChoiceOrOwn(sorted(SHIPPED)),
-    help="algorithm, or MODULE:NAME for one of your own  [default: treesearch for a compiled plant with "
-    "set-points, plantree for all others]",
+    help="algorithm, or MODULE:NAME for your own  [default: treesearch for a compiled plant with "
+    "set-points, plantree otherwise]",
 )
 @click.option(
     "--steps",
     "total_timesteps",
     type=int,
-    help=f"training steps  [default: {_STEPS:,}; of treesearch {_SEARCH_STEPS:,}]",
+    help=f"training steps  [default: {_STEPS:,}; for treesearch {_SEARCH_STEPS:,}]",
 )
 @click.option(
     "--iterations",
     type=int,
-    help="instead: training episodes, each followed by an evaluation, except plantree's",
+    help="training episodes, instead of --steps; each is followed by an evaluation, except with plantree",
 )
-@click.option("--seed", type=int, help="of all randomness; drawn if not given")
+@click.option("--seed", type=int, help="seed of all randomness; drawn if not given")
 @click.option(
     "--tries",
     default=1,
-    help="train n seeds, pick one by episodes of each, and evaluate it by others",
+    help="train n seeds, select one in episodes of each, and evaluate it in other episodes",
 )
 @click.option(
-    "--selection-episodes", default=SELECTION_EPISODES, help="episodes of each try, by which one is picked"
+    "--selection-episodes", default=SELECTION_EPISODES, help="episodes of each try for the selection"
 )
 @click.option(
     "--workers",
     type=int,
-    help="processes that train the tries; the result is the same  [default: one for every core]",
+    help="processes that train the tries; the result does not depend on it  [default: one per core]",
 )
 @click.option("--out", type=PATH, help="run folder  [default: runs/ENV/ALGO/seed=SEED]")
 @problem_options()
 @click.option(
     "--resume",
     is_flag=True,
-    help="go on with the run in the run folder, up to --steps or --iterations in all",
+    help="resume the run in the run folder, up to a total of --steps or --iterations",
 )
 @click.option(
     "--verify",
     "verified",
     is_flag=True,
-    help="at the end, prove or refute what it does for 60 s",
+    help="afterwards, verify the closed loop for 60 s",
 )
 @quiet_option
 @reports("the result")
@@ -101,8 +101,8 @@ def train(
     """Learn a policy for ENV and save it in a run folder.
 
     ENV is the id of a Gymnasium environment with Box or Discrete observations and actions; one of the
-    paper's setups, pendulum, pendulum5 or cartpole200; module:id, where the module defines the
-    environment, or a plant as `spaql new` writes it; a learned plant, as `spaql model` writes it (.spaql); or
+    paper's setups, pendulum, pendulum5 or cartpole200; module:id, where the module registers the
+    environment or plant, as in a project of `spaql new`; a learned plant saved by `spaql model` (.spaql); or
     an FMU for co-simulation (.fmu), with --config.
 
     \b
@@ -165,10 +165,10 @@ def _check_options(
     name = agent.learner_type.name
     env = agent.problem.name  # an id without a version has got one
     if isinstance(parallel, str) and (name != "treesearch" or agent.problem.dynamics is not None):
-        why = f"--algo {name} plays one episode at a time" if name != "treesearch" else f"{env} is compiled"
-        raise click.UsageError(f"--ray is for the episodes of treesearch in a Gymnasium environment: {why}.")
+        why = f"--algo {name} runs one episode at a time" if name != "treesearch" else f"{env} is compiled"
+        raise click.UsageError(f"--ray is only for treesearch in a Gymnasium environment: {why}.")
     if workers is not None and tries == 1:
-        raise click.UsageError("--workers train tries: give --tries, 2 or more.")
+        raise click.UsageError("--workers is for tries: give --tries, at least 2.")
     if verified and agent.problem.dynamics is None:
         raise SettingError(
             f"--verify needs the equations of the plant, and {env} runs on {agent.problem.runs_on}: leave it "
@@ -177,24 +177,24 @@ def _check_options(
 
 
 def _take(folder: Path, *, resume: bool) -> None:
-    """Lock a run folder until the command ends; refuse one with a run in it, unless that is resumed."""
+    """Lock a run folder until the command ends; refuse a folder that contains a run, unless it is resumed."""
     from spaql.leases import held  # imports much that the help does not need
 
     run_files = (CHECKPOINT_FILE, MODEL_FILE, TRIES_FILE)
     if resume and not any((folder / name).exists() for name in run_files):
-        raise SettingError(f"There is no run in {folder} to resume: leave out --resume.")
+        raise SettingError(f"{folder} contains no run to resume: leave out --resume.")
     if not folder.is_file():
         click.get_current_context().with_resource(held(folder))
     if not resume and folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):
         raise SettingError(
-            f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
+            f"{folder} already exists: resume it with --resume, choose another folder with --out, or "
             "remove it."
         )
 
 
 @contextmanager
 def _advised(env: str, horizon: int | None) -> Iterator[None]:
-    """Add advice to run `spaql check` to errors of an environment."""
+    """Add the advice to run `spaql check` to errors of an environment."""
     try:
         yield
     except BadEnvironmentError as error:

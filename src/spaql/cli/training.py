@@ -1,4 +1,4 @@
-"""A run of `spaql train`: what was asked for, and the training of a single try."""
+"""A run of `spaql train`: the request, and the training of a single try."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from spaql.evaluation import evaluate, plain_controllers
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What is to be trained, for how long, and where it is saved and shown."""
+    """What to train, for how long, and where to save and show it."""
 
     agent: Agent
-    """As it is before the training."""
+    """The agent before the training."""
     algo: str
-    """The name of its algorithm, or MODULE:NAME for one of the user's own."""
+    """The name of its algorithm, or MODULE:NAME for the user's own."""
     budget: Budget
     folder: Path
     resume: bool
@@ -47,8 +47,8 @@ def train_once(training: Training) -> Report:
         interrupt.saved()
         if interrupt.pressed:
             say(
-                f"Interrupted: what was learned so far is saved in {folder}; --resume goes on with it.\n"
-                "Evaluating it now: Ctrl-C again skips that.",
+                f"Interrupted: the progress so far is saved in {folder}; continue with --resume.\n"
+                "Evaluating it now: press Ctrl-C again to skip this.",
                 err=True,
             )
         fresh = evaluate(agent, episodes=FRESH_EPISODES, seed=agent.seed + 1)
@@ -69,18 +69,18 @@ def train_once(training: Training) -> Report:
 
 
 def _resumed(training: Training) -> Agent:
-    """Return the agent of the run folder; if it has spent the budget, that is said."""
+    """Return the agent of the run folder; print a message if it has spent the budget."""
     folder = training.folder
     if (folder / TRIES_FILE).exists():
-        raise SettingError(f"{folder} is a run of several tries: give --tries to resume them.")
+        raise SettingError(f"{folder} is a run with several tries: give --tries to resume them.")
     agent = resumed(training.agent, folder, same_seed=training.same_seed)
     if not any(training.budget.left(agent)):
         by_steps = training.budget.iterations is None
         done = agent.training_steps if by_steps else agent.iterations
         what = "training steps" if by_steps else "iterations"
         option = "--steps" if by_steps else "--iterations"
-        advice = f"to go on, give more with {option}."
-        say(f"{folder} has {done:,} {what} already, and nothing was added: {advice}", err=True)
+        advice = f"to continue, give a larger {option}."
+        say(f"{folder} already has {done:,} {what}, and nothing was added: {advice}", err=True)
     return agent
 
 
@@ -100,7 +100,7 @@ def _learn(agent: Agent, training: Training, interrupt: StopOnInterrupt) -> None
 
 @contextmanager
 def _kept(agent: Agent, folder: Path) -> Iterator[None]:
-    """Save what was learned before an environment fails."""
+    """Save what was learned before an environment failed."""
     try:
         yield
     except BadEnvironmentError as error:
@@ -108,5 +108,5 @@ def _kept(agent: Agent, folder: Path) -> Iterator[None]:
             raise
         save_run(agent, folder)
         raise BadEnvironmentError(
-            f"{error} What was learned in {agent.training_steps:,} steps before is saved in {folder}."
+            f"{error} The result of the {agent.training_steps:,} steps before is saved in {folder}."
         ) from error

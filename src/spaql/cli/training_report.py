@@ -1,4 +1,4 @@
-"""What `spaql train` reports of a run: returns, cost and size, and how the controller was found."""
+"""The report of `spaql train`: returns, cost and size, and how the controller was found."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _data(agent: Agent, folder: Path, fresh: Evaluation, others: PlainController
 
 
 def _search(agent: Agent) -> tuple[dict[str, Any], str]:
-    """Return the structures that were tried and what was learned of the plant, as data and as paragraphs."""
+    """Return the structures tried and what was learned about the plant, as data and as paragraphs."""
     from spaql.evaluation.control_tables import LADDER_MEANS, LEARNED_MEANS, ladder_cells, lags_text
 
     data: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def _text(data: dict[str, Any], agent: Agent, fresh: Evaluation, others: PlainCo
         f"cost          {_cost(data, evaluated=evaluated)}",
     ]
     lines += [
-        f"constraint    {constraint}: broken in {count:,} of {data['fresh_episodes']} new episodes"
+        f"constraint    {constraint}: violated in {count:,} of {data['fresh_episodes']} new episodes"
         for constraint, count in data.get("violations", {}).items()
     ]
     lines.append(f"policy        {size}seed {data['seed']}, saved in {data['run']}")
@@ -126,7 +126,7 @@ def _text(data: dict[str, Any], agent: Agent, fresh: Evaluation, others: PlainCo
 
 
 def _best(data: dict[str, Any], returns: int, kind: str) -> str:
-    """Return the best return so far, and of how many."""
+    """Return the best return so far, and the number of returns."""
     if not returns:
         return "none  (the budget ended within the first episode)"
     digits = places(data["fresh_return"], data["fresh_ci95"])
@@ -134,21 +134,21 @@ def _best(data: dict[str, Any], returns: int, kind: str) -> str:
 
 
 def _cost(data: dict[str, Any], *, evaluated: bool) -> str:
-    """Return what was spent on a training, by what it was spent on."""
+    """Return the steps of a training, by their use."""
     interactions = f"{data['interactions']:,} interactions"
     if "search_steps" in data:
-        parts = f"{data['search_steps']:,} of the search and {data['own_play_steps']:,} of evaluations"
+        parts = f"{data['search_steps']:,} in the search and {data['own_play_steps']:,} in evaluations"
         return f"{interactions}, {parts}"
     steps = f"{data['training_steps']:,} training steps"
-    return f"{steps}, {interactions} {'with' if evaluated else 'and no'} evaluations"
+    return f"{steps}, {interactions} {'with' if evaluated else 'without'} evaluations"
 
 
 def _designed_for(agent: Agent) -> str:
-    """Return which plants the controller was designed for, where there are perturbed ones."""
+    """Return the plants for which the controller was designed, if the plant declares a perturbation."""
     plant = agent.problem.dynamics
     if agent.designed_for == "perturbed":
-        also = " (evaluate --perturbed: of perturbed ones)" if plant is not None else ""
+        also = " (evaluate --perturbed: of perturbed plants)" if plant is not None else ""
         return f"\n\nDesigned for perturbed plants; the fresh return is of the nominal plant{also}."
     if plant is not None and plant.perturbation is not None:
-        return "\n\nDesigned for the nominal plant: the perturbation that it declares was not trained on."
+        return "\n\nDesigned for the nominal plant: the declared perturbation was not used in training."
     return ""

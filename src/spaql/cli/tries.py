@@ -1,4 +1,4 @@
-"""`spaql train --tries`: several seeds, of which one is picked and evaluated in other episodes."""
+"""`spaql train --tries`: train several seeds, select one, and evaluate it in other episodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from spaql.workers import cores
 
 
 def train_several(training: Training, tries: int, workers: int | None) -> Report:
-    """Train the tries of a run folder, save the picked one in it, and return its evaluation."""
+    """Train the tries of a run folder, save the selected one in it, and return its evaluation."""
     agent = training.agent
     folder = training.folder
     workers = min(tries, cores()) if workers is None else workers
@@ -41,7 +41,7 @@ def train_several(training: Training, tries: int, workers: int | None) -> Report
     if training.resume:
         seed = root_seed(folder)
         if training.same_seed and seed != agent.seed:
-            raise SettingError(f"The tries in {folder} were started with the seed {seed}, not {agent.seed}.")
+            raise SettingError(f"The tries in {folder} were started with seed {seed}, not {agent.seed}.")
         agent.seed = seed
     else:
         begin_table(folder, agent.seed, tries)
@@ -57,8 +57,8 @@ def train_several(training: Training, tries: int, workers: int | None) -> Report
         tried = _trained(training, tries, workers, report)
     except KeyboardInterrupt:
         say(
-            f"Interrupted: {finished} of {tries} tries are finished in {folder}, and none is picked; "
-            "--resume goes on with the others.",
+            f"Interrupted: {finished} of {tries} tries in {folder} are finished, and none is selected; "
+            "continue with --resume.",
             err=True,
         )
         raise click.exceptions.Exit(INTERRUPTED) from None
@@ -148,16 +148,16 @@ def _text(data: dict[str, Any], tried: Tries, fresh: Evaluation) -> str:
     each = counted(data["selection_episodes"], "selection episode")
     why = "the best"
     if tried.alike > 1:
-        why = f"the smallest of the {tried.alike} that these episodes cannot tell from the best"
+        why = f"the smallest of the {tried.alike} that do not differ significantly from the best"
         if picked.size is None:
-            why = "the best, though these episodes cannot tell it from others"
+            why = "the best, but not significantly better than others"
     digits = places(data["tries_mean"], data["tries_sd"])
     size = f"{picked.shown_size}, " if picked.shown_size else ""
     return "\n".join(
         [
             f"fresh return  {with_interval(data['fresh_return'], data['fresh_ci95'])}"
-            f"  ({data['fresh_episodes']} new episodes, which picked nothing)",
-            f"picked by     {with_interval(picked.mean, picked.ci95)}  ({each}: biased upwards; {why})",
+            f"  ({data['fresh_episodes']} new episodes, not used for the selection)",
+            f"selected by   {with_interval(picked.mean, picked.ci95)}  ({each}: biased upwards; {why})",
             f"{f'{n} tries':<14}{number(data['tries_mean'], digits)} on average, sd "
             f"{number(data['tries_sd'], digits)}; worst {number(worst.mean, digits)} (seed {worst.seed}), "
             "in the same episodes",

@@ -1,4 +1,4 @@
-"""`spaql verify`: what a controller does on a plant given as equations, proven, refuted or undecided."""
+"""`spaql verify`: prove or refute a statement about a controller on a plant given as equations."""
 
 from __future__ import annotations
 
@@ -24,57 +24,59 @@ Ranges = dict[str, tuple[float, float]]
 
 
 def _ranges(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> Ranges:
-    """Return ranges of numbers of the state by name."""
+    """Return ranges of state variables by name."""
     ranges = {}
     for text in texts:
         name, ends = named(text, '"speed [rad/s]=-2,2"')
         pair = read_numbers(ends)
         if len(pair) != 2:
-            raise click.BadParameter(f"{text!r} has not two ends: write a lower and an upper one")
+            raise click.BadParameter(f"{text!r} does not have two bounds: write a lower and an upper bound")
         ranges[name] = pair[0], pair[1]
     return ranges
 
 
 @click.command()
 @click.argument("run", type=PATH, required=False)
-@click.option("--seconds", default=60.0, help="of processor time for the search")
-@click.option("--starts", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states to begin in")
-@click.option("--target", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states to come to")
-@click.option("--stays/--passes", default=True, help="stay in the target for ever, or come to it once")
+@click.option("--seconds", default=60.0, help="processor time for the search")
+@click.option("--starts", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="initial states")
+@click.option("--target", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states to reach")
+@click.option("--stays/--passes", default=True, help="stay in the target forever, or reach it once")
 @click.option(
-    "--allowed", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states that are never left"
+    "--allowed", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states that must not be left"
 )
 @click.option("--goal", is_flag=True, help="termination is the goal, not a failure")
-@click.option("--ignore-termination", is_flag=True, help="go on as if the plant did not terminate")
+@click.option("--ignore-termination", is_flag=True, help="continue as if the plant did not terminate")
 @click.option(
     "--within",
     type=int,
-    help="steps to come to the target or goal  [default: five horizons], or, without either, steps in which "
-    "nothing is left  [default: for ever]",
+    help="steps to reach the target or goal  [default: five horizons]; without either, steps for which "
+    "the allowed states are not left  [default: forever]",
 )
-@click.option("--forward", is_flag=True, help="follow the starts forwards: for a small box of starts")
-@click.option("--noise", metavar="X,Y,...", callback=numbers, help="bound of the error of each observation")
+@click.option("--forward", is_flag=True, help="propagate the starts forwards: for a small box of starts")
+@click.option("--noise", metavar="X,Y,...", callback=numbers, help="bound on the error of each observation")
 @click.option(
-    "--push", metavar="X,Y,...", callback=numbers, help="bound of a disturbance of the state at every step"
+    "--push", metavar="X,Y,...", callback=numbers, help="bound on a disturbance of the state at every step"
 )
-@click.option("--late", is_flag=True, help="every action comes a step late")
+@click.option("--late", is_flag=True, help="every action takes effect one step late")
 @click.option(
     "--number",
     type=Choice(["double", "float", "fixed"]),
-    help="prove it of the controller as it is exported, in the numbers of the machine",
+    help="verify the exported controller, in the number format of the target",
 )
 @click.option("--map", "map_file", type=PATH, help="draw the cells (svg, pdf, png)")
-@click.option("--axes", metavar="I J", type=int, nargs=2, help="numbers of the state that the map is over")
+@click.option(
+    "--axes", metavar="I J", type=int, nargs=2, help="indices of the state variables on the axes of the map"
+)
 @click.option(
     "--certificate",
     type=PATH,
-    help="write what was proven to a file that --check can check",
+    help="write a certificate of the proof, which --check can check",
 )
 @click.option(
     "--check",
     "checked",
     type=PATH,
-    help="check a certificate; with RUN, also that it is about its plant and its controller",
+    help="check a certificate; with RUN, also that it is about this plant and controller",
 )
 @quiet_option
 @algorithm_option
@@ -93,11 +95,11 @@ def verify(
     number: str | None,
     **asked: Any,
 ) -> Report:
-    """Prove or refute what the controller in RUN does, from every state of a box.
+    """Prove or refute a statement about the controller in RUN, for every start in a box.
 
-    The plant must be given as equations: a problem of classic control, or a plant of your own. Without
-    --starts, --target and so on, the statement is the one that is sensible for the plant. Every cell of the
-    states is proven, refuted by an episode, or undecided. The verdict is stored beside the model file, for
+    The plant must be given as equations: a classic control problem, or your own plant. Without
+    --starts, --target and so on, a sensible statement for the plant is used. Every cell of the
+    state space is proven, refuted by an episode, or undecided. The verdict is stored next to the model, for
     `spaql show --html` and `spaql draw RUN counterexample`.
 
     \b
@@ -124,7 +126,7 @@ def verify(
     if map_file is not None:
         require("The map", "plot")
     if certificate is not None:
-        load_hook("save_certificate")  # before the search, if there is none
+        load_hook("save_certificate")  # fails before the search if it is not installed
     import spaql
     from spaql.verify.run import closed_loop
 
@@ -145,14 +147,14 @@ def verify(
 
 
 def store(verdict: Verdict, run: Path) -> str:
-    """Write a verdict beside the model file of a run; returns why it could not be done, or nothing."""
+    """Write a verdict next to the model file of a run; return why that failed, or nothing."""
     from spaql.agents.agent_file import verdict_file
     from spaql.verify.stored import save_verdict
 
     try:
         save_verdict(verdict, verdict_file(run))
     except OSError as error:
-        return f"\nThe verdict is not stored, {verdict_file(run)} cannot be written: {error.strerror}."
+        return f"\nThe verdict is not stored: {verdict_file(run)} cannot be written ({error.strerror})."
     return ""
 
 
@@ -161,7 +163,7 @@ def _one_or_many(values: list[float] | None) -> list[float] | float:
 
 
 def _statement(loop: Any, asked: dict[str, Any]) -> Statement | None:
-    """Return the default statement with what was asked for in its place; None if nothing was."""
+    """Return the default statement, changed as the options ask; None if none is given."""
     import dataclasses
 
     from spaql.verify import Statement, default_statement
@@ -202,7 +204,7 @@ def _statement(loop: Any, asked: dict[str, Any]) -> Statement | None:
 def _write(
     verdict: Verdict, map_file: Path | None, axes: tuple[int, int] | None, certificate: Path | None
 ) -> tuple[list[str], str, str]:
-    """Write the map and the certificate; returns their paths, what the certificate is about, or why not."""
+    """Write the map and the certificate; return their paths, what is certified, or why that is missing."""
     files = []
     about = ""
     missing = ""
@@ -214,7 +216,7 @@ def _write(
     if certificate is not None:
         save_certificate = load_hook("save_certificate")
         try:
-            about = f"\nThe certificate is about this: {save_certificate(verdict, certificate)}."
+            about = f"\nThe certificate proves this: {save_certificate(verdict, certificate)}."
             files.append(str(certificate))
         except SettingError as error:
             missing = str(error)
@@ -222,7 +224,7 @@ def _write(
 
 
 def _check(file: Path, run: Path | None, options: dict[str, Any]) -> Report:
-    """Check a certificate, and whether it is about the closed loop of a run with some options."""
+    """Check a certificate and, if a run is given, whether it is about the closed loop of the run."""
     if run is None:
         result = load_hook("check_certificate")(file)
     else:
@@ -231,7 +233,7 @@ def _check(file: Path, run: Path | None, options: dict[str, Any]) -> Report:
 
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as data for programs."""
+    """Return a verdict as JSON data."""
     counterexample = verdict.counterexample
     return {
         "plant": verdict.plant,
@@ -252,7 +254,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
 
 
 class _Bar:
-    """Shows the share that is proven: a bar on a terminal, nothing elsewhere."""
+    """Show the proven share as a bar on a terminal; show nothing elsewhere."""
 
     def __init__(self, seconds: float, *, show: bool) -> None:
         self._seconds = seconds
@@ -261,7 +263,8 @@ class _Bar:
         self._show = show and sys.stderr.isatty()
         if show and not self._show:
             print(
-                "verifying: the first time, its kernels are compiled for about half a minute", file=sys.stderr
+                "verifying: on first use, the kernels are compiled, which takes about half a minute",
+                file=sys.stderr,
             )
 
     def __call__(self, proven: float, spent: float) -> None:

@@ -16,10 +16,10 @@ from spaql.formatting import counted, duration
 @quiet_option
 @reports("what was compiled")
 def warm_up(quiet: bool) -> Report:
-    """Compile PlanTree now, so that the first training does not have to.
+    """Compile the kernels of PlanTree before the first training.
 
-    Numba compiles spaql for this machine when it is first used, and keeps the result: for the user, or in the
-    package's own folder. So an installation, an image or a classroom can be made ready beforehand.
+    Numba compiles spaql for this machine on first use and caches the result, for the user or in the
+    package's own folder. This command prepares an installation, an image or a classroom in advance.
     """
     from spaql.agents.progress import Compiling
     from spaql.kernels.warm_up import are_warm, kernels
@@ -32,5 +32,5 @@ def warm_up(quiet: bool) -> Report:
     count = len(kernels())
     seconds = time.perf_counter() - began
     data = {"kernels": count, "compiled": new, "seconds": seconds}
-    done = f"{counted(count, 'kernel')} {'compiled' if new else 'were compiled already'}"
+    done = f"{counted(count, 'kernel')} {'compiled' if new else 'were already compiled'}"
     return Report(data, f"{done}: {duration(seconds)}.")

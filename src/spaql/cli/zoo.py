@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def zoo() -> None:
-    """List the trained controllers that ship with spaql, and write one to a file.
+    """List the trained controllers that ship with spaql, or save one to a file.
 
     \b
     Examples:
@@ -28,12 +28,12 @@ def zoo() -> None:
 
 
 @zoo.command("list")
-@reports("the controllers with all figures")
+@reports("the controllers with all results")
 def list_controllers() -> Report:
-    """List the controllers, with returns in fresh episodes and sizes.
+    """List the controllers with their returns in fresh episodes and their sizes.
 
-    Seeds were not selected: all are 0. "beside" is the best classical controller that was tuned for the
-    problem, in the same episodes; --json has networks and bounds as well.
+    Seeds were not selected: all are 0. "compared with" is the best classical controller tuned for the
+    problem, in the same episodes; --json also has networks and bounds.
 
     \b
     Examples:
@@ -57,10 +57,10 @@ def _cells(controller: Entry) -> dict[str, str]:
         "return": with_interval(controller.mean, controller.ci95),
         "worst": number(controller.worst, places(controller.mean, controller.ci95)),
         "leaves": f"{controller.leaves}",
-        "numbers": f"{controller.numbers}",
+        "parameters": f"{controller.numbers}",
         "interactions": f"{controller.interactions:,}",
         "flash": f"{controller.flash:,} B" if controller.flash is not None else "",
-        "beside": _beside(best, controller) if best is not None else "",
+        "compared with": _beside(best, controller) if best is not None else "",
     }
 
 
@@ -71,9 +71,9 @@ def _beside(other: Beside, controller: Entry) -> str:
 @zoo.command()
 @click.argument("name")
 @click.option("--out", type=PATH, required=True, help="file to write, such as oven.spaql")
-@reports("the name of the file, and what is known of the controller")
+@reports("the file name and the results of the controller")
 def get(name: str, out: Path) -> Report:
-    """Write the controller NAME to a file that every command takes as RUN.
+    """Save the controller NAME to a file that every command takes as RUN.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def get(name: str, out: Path) -> Report:
     episodes = counted(controller.episodes, "fresh episode")
     measured = f"{with_interval(controller.mean, controller.ci95)} in {episodes}"
     trained = f"seed {controller.seed}, {controller.interactions:,} interactions"
-    size = f"{counted(controller.leaves, 'leaf')}, {counted(controller.numbers, 'number')}"
+    size = f"{counted(controller.leaves, 'leaf')}, {counted(controller.numbers, 'parameter')}"
     lines = [
         f"wrote   {out}",
         f"what    {controller.problem}, {controller.algorithm}, {trained}",

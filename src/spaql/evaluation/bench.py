@@ -42,17 +42,17 @@ class Bench:
     Parameters
     ----------
     region
-        The name of each number of the plant's state, with the range of its initial values.
+        The name of each state variable, with the range of its initial values.
     success
         The criterion of success.
     time_step
         Seconds between two actions, if known.
     axes
-        The two numbers of the state that are the axes of a map.
+        The two state variables on the axes of a map.
     parameters
         Attributes of the environment's `unwrapped` that may differ from training.
     derived
-        Attributes that the constructor of the environment computes from these, with the functions.
+        Attributes that the constructor of the environment computes from the parameters, with the functions.
     set_state
         Sets the state of an environment and returns the observation; by default sets `unwrapped.state`.
 
@@ -73,12 +73,12 @@ class Bench:
 
     @property
     def low(self) -> Floats:
-        """Lower ends of the ranges of a state's numbers."""
+        """Lower bounds of the state variables."""
         return np.array([low for low, _ in self.region.values()], np.float64)
 
     @property
     def high(self) -> Floats:
-        """Upper ends of these ranges."""
+        """Upper bounds of the state variables."""
         return np.array([high for _, high in self.region.values()], np.float64)
 
 
@@ -93,7 +93,7 @@ _SLOPE = MappingProxyType({"position": (-1.2, 0.4), "speed": (-0.07, 0.07)})
 
 BENCHES: Mapping[str, Bench] = MappingProxyType(
     {
-        # Half of the track and of the angle of an episode; a good linear controller stabilises 98 % of it.
+        # Half of the track and of the angle limit; a good linear controller stabilises 98 % of the region.
         "CartPole-v1": Bench(
             region={
                 "cart position [m]": (-1.2, 1.2),
@@ -133,7 +133,7 @@ BENCHES: Mapping[str, Bench] = MappingProxyType(
 
 
 def find_bench(problem: Problem) -> Bench | None:
-    """Return the bench of a problem of classic control, or None for any other.
+    """Return the bench of a classic control problem, or None for any other.
 
     Examples
     --------

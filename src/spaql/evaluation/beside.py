@@ -1,4 +1,4 @@
-"""A controller compared with textbook controllers, in the same fresh episodes."""
+"""A controller compared with classical controllers, in the same fresh episodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spaql.values import whole_number
 TUNING_STEPS = 200_000
 """Simulator steps for the tuning of each controller, if not known from a run."""
 _LEAST = 0.01
-"""Share of the return below which a difference does not count, as on the ladder."""
+"""Fraction of the return below which a difference does not count, as in the comparison of structures."""
 _NAMES = {"pid": "a PID controller", "lqr": "an LQR"}
 
 
@@ -41,9 +41,9 @@ class Judged:
     evaluation: Evaluation
     control: ControlMeasures
     law: str = ""
-    """Of a textbook controller, for people."""
+    """The law of a classical controller, for people."""
     numbers: int = 0
-    """How many numbers of it were tuned."""
+    """Number of tuned parameters."""
     steps: int = 0
     """Simulator steps of its tuning."""
     difference: float = 0.0
@@ -53,34 +53,34 @@ class Judged:
 
     @property
     def is_outdone(self) -> bool:
-        """Whether the first controller is better by 1 % or more, and by more than chance."""
+        """Whether the first controller is significantly better, by at least 1 %."""
         size = max(_LEAST * abs(self.evaluation.mean), self.difference_ci95)
         return -self.difference > size
 
     @property
     def is_better(self) -> bool:
-        """Whether it is better than the first controller by 1 % or more, and by more than chance."""
+        """Whether it is significantly better than the first controller, by at least 1 %."""
         return self.difference > max(_LEAST * abs(self.evaluation.mean), self.difference_ci95)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A controller and textbook controllers, evaluated in the same episodes of each condition."""
+    """A controller and classical controllers, evaluated in the same episodes of each condition."""
 
     conditions: Mapping[str, list[Judged]]
-    """Rows by condition, `perturbed` or `nominal`: the one that was designed for first, and in each the
+    """Rows by condition, `perturbed` or `nominal`: first the condition of the design, and in each the
     controller first."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Textbook controllers that could not be built, and why."""
+    """Classical controllers that could not be built, and why."""
 
     @property
     def rows(self) -> list[Judged]:
-        """The rows of the first condition, which all controllers were designed for."""
+        """The rows of the first condition, for which all controllers were designed."""
         return next(iter(self.conditions.values()))
 
     @property
     def verdict(self) -> str:
-        """A sentence on the best textbook controller; empty if there is none."""
+        """A sentence on the best classical controller; empty if there is none."""
         if len(self.rows) == 1:
             return ""
         best = max(range(1, len(self.rows)), key=lambda i: self.rows[i].evaluation.mean)
@@ -91,7 +91,9 @@ class Comparison:
             for condition, row in rivals.items()
         )
         first = next(iter(rivals.values()))
-        leads = first.difference < -_LEAST * abs(first.evaluation.mean)  # it may be chance, but is not equal
+        leads = first.difference < -_LEAST * abs(
+            first.evaluation.mean
+        )  # perhaps not significant, but not equal
         if leads or any(row.is_outdone for row in rivals.values()):
             return f"Compared with {rival}: {parts}."
         good = "better" if any(row.is_better for row in rivals.values()) else "as good"
@@ -99,21 +101,21 @@ class Comparison:
 
 
 def _difference(row: Judged, this: Judged) -> str:
-    """Return how much better or worse the first controller is than a textbook controller."""
+    """Return how much better or worse the first controller is than a classical controller."""
     gain = -row.difference
     theirs = row.evaluation.mean
     if abs(gain) < _LEAST * abs(theirs) or gain == 0.0:
         return "as good"
     word = "better" if gain > 0 else "worse"
     size = f"{100 * abs(gain / theirs):.0f} % {word}" if theirs * this.evaluation.mean > 0 else ""
-    chance = "" if abs(gain) > row.difference_ci95 else " (which may be chance)"
+    chance = "" if abs(gain) > row.difference_ci95 else " (not significant)"
     return (size or f"{word} by {abs(gain):.3g}") + chance
 
 
 def tuned_methods(
     problem: Problem, methods: Sequence[str], *, steps: int, seed: int
 ) -> tuple[list[Tuned], dict[str, str]]:
-    """Return textbook controllers, each tuned on its own, and why others could not be built."""
+    """Return classical controllers, each tuned separately, and why others could not be built."""
     steps = whole_number("steps", steps, least=1)
     tuned: list[Tuned] = []
     refused: dict[str, str] = {}
@@ -138,7 +140,7 @@ def beside(
     episodes: int = 100,
     seed: int = 0,
 ) -> Comparison:
-    """Evaluate a controller, and textbook controllers that are tuned for the same plant.
+    """Evaluate a controller, and classical controllers tuned for the same plant.
 
     Parameters
     ----------
@@ -147,17 +149,17 @@ def beside(
     env
         The problem to evaluate and tune on; the agent's own by default.
     methods
-        The textbook controllers (see `spaql.classical.tune`).
+        The classical controllers (see `spaql.classical.tune`).
     conditions
-        `perturbed` plants, the `nominal` one, or both. Textbook controllers are tuned for the first. By
-        default that is the one that the agent was designed for, and the other follows, if there is one.
+        `perturbed` plants, the `nominal` plant, or both. Classical controllers are tuned for the first. By
+        default that is the condition of the agent's design, followed by the other if it exists.
     steps
-        Simulator steps for the tuning of each.
+        Simulator steps for the tuning of each controller.
     episodes
-        Number of fresh episodes in each condition, the same for all controllers. Policies of partitions have
-        other ones in compiled dynamics.
+        Number of fresh episodes in each condition, the same for all controllers. Partition policies have
+        different episodes in compiled dynamics.
     seed
-        Of the tuning and of the episodes, which are different streams.
+        Seed of the tuning and of the episodes, which use different streams.
 
     Examples
     --------

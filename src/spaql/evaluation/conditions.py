@@ -1,4 +1,4 @@
-"""The conditions in which a controller is evaluated: the nominal plant, perturbed and disturbed ones."""
+"""The conditions of an evaluation: nominal, perturbed and disturbed plants."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from spaql.spaces import count_actions
 PERTURBED = "perturbed"
 NOMINAL = "nominal"
 CONDITION_TEXTS = {PERTURBED: "perturbed plants", NOMINAL: "the nominal plant"}
-"""What is evaluated on in each condition, for people."""
+"""The plants of each condition, for people."""
 
 
 def conditions_of(agent: Playable, problem: Problem) -> tuple[str, ...]:
-    """Return the conditions to evaluate in, the one that a controller was designed for first.
+    """Return the conditions to evaluate in, beginning with the one for which a controller was designed.
 
-    An agent knows how it was trained. Of a controller alone that is not known: it counts as designed for
-    perturbed plants where TreeSearch would do so, with set-points or a declared perturbation. Without
-    equations, and where nothing is declared, there is the nominal plant only.
+    An agent knows how it was trained. A controller alone does not: it counts as designed for
+    perturbed plants where TreeSearch would train on them: with set-points or a declared perturbation. Without
+    equations, and if nothing is declared, only the nominal plant is available.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def conditions_of(agent: Playable, problem: Problem) -> tuple[str, ...]:
 
 
 def in_condition(problem: Problem, condition: str) -> Problem:
-    """Return a problem with its own plant, or with the perturbed one.
+    """Return a problem with its nominal plant, or with perturbed plants.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def in_condition(problem: Problem, condition: str) -> Problem:
     if condition == NOMINAL:
         return problem
     if problem.dynamics is None:
-        raise SettingError(f"Only compiled plants can be perturbed, and this runs on {problem.runs_on}.")
+        raise SettingError(f"Only compiled plants can be perturbed, and this one runs on {problem.runs_on}.")
     plant = perturbed(problem.dynamics)
     return dataclasses.replace(problem, env=plant.id, dynamics=plant, plant={})
 
@@ -74,19 +74,19 @@ def in_condition(problem: Problem, condition: str) -> Problem:
 def disturbed(
     problem: Problem, *, noise: ArrayLike = 0.0, action_noise: ArrayLike = 0.0, late: bool = False
 ) -> Problem:
-    """Return a problem with more noise on observations and actions, or with late observations.
+    """Return a problem with more noise on observations and actions, or with delayed observations.
 
     Parameters
     ----------
     problem
         The problem.
     noise
-        Standard deviation of the noise on each number of an observation.
+        Standard deviation of the noise on each component of an observation.
     action_noise
-        Standard deviation of the noise on each number of an action; of each discrete action, the probability
-        that a random one replaces it.
+        Standard deviation of the noise on each component of an action; for discrete actions, the probability
+        that a random action replaces the chosen one.
     late
-        Whether an observation is that of the step before.
+        Whether observations are delayed by one step.
 
     Examples
     --------
@@ -121,13 +121,13 @@ def disturbed(
 def paired_episodes(
     policy: Policy, nominal: Problem, where: Problem, *, episodes: int, seed: int
 ) -> Evaluation:
-    """Return episodes without drawn actions on a changed plant, with the starts of those on the nominal one.
+    """Return episodes with deterministic actions on a changed plant, with the starts of the nominal plant.
 
-    Where both are compiled, loads and noise are the same, too.
+    If both are compiled, loads and noise are also the same.
     """
     if nominal.dynamics is None or where.dynamics is None:
         return evaluate(policy, where, episodes=episodes, seed=seed, deterministic=True)
-    # Those of a partition would be others than those of the policies that wrap it.
+    # The starts of a partition policy would differ from those of the policies that wrap it.
     states = fresh_states(RecordingPolicy(policy), nominal, episodes, seed)
     rng = generator(seed, Purpose.DISTURBANCE, 2)
     starts = paired_states(nominal.dynamics, states, where.dynamics, rng)

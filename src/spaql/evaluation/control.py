@@ -1,4 +1,4 @@
-"""Controllers evaluated as control engineers do: responses to set-points, and what actuators have to do."""
+"""Measures of control engineering: responses to set-points, and the use of actuators."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from spaql.values import whole_number
 
 Floats = NDArray[np.float64]
 BAND = 0.05
-"""Share of a step of the set-point within which a number counts as settled."""
+"""Fraction of a step of the set-point within which a signal counts as settled."""
 _SIGMAS = 3.0
-"""Standard deviations of declared noise by which the band is at least as wide."""
+"""Smallest half-width of the band, in standard deviations of the declared noise."""
 _TAIL = 0.1
-"""Share of a response, at its end, that shows the error at rest."""
+"""Last part of a response, as a fraction, from which the steady-state error is computed."""
 _SHORTEST = 5
-"""Samples of a response, and of its end, at least."""
+"""Smallest number of samples of a response, and of its last part."""
 _AT_LIMIT = 1e-6
-"""Share of its range within which an action is at its limit."""
+"""Fraction of its range within which an action is at its limit."""
 
 
 @dataclass(frozen=True)
 class StepResponse:
-    """One response to a set-point; a time that is not reached is infinite, and NaN without a step."""
+    """One response to a set-point; times are infinite if not reached, and NaN without a step."""
 
     rise_time: float
-    """Between a tenth and nine tenths of the step."""
+    """Time from 10 to 90 % of the step."""
     overshoot: float
     """Share of the step."""
     settling_time: float
@@ -48,7 +48,7 @@ class StepResponse:
 
 @dataclass(frozen=True)
 class Tracking:
-    """The responses of a number to its set-point, over all episodes; less is better."""
+    """The responses of a controlled variable to its set-point, over all episodes; less is better."""
 
     name: str
     setpoint: str
@@ -70,22 +70,22 @@ class Tracking:
 
 @dataclass(frozen=True)
 class Actuator:
-    """What a number of the action has to do; less is better."""
+    """The use of an actuator, a component of the action; less is better."""
 
     name: str
     movement: float
-    """Mean change from a sample to the next: share of its range, or of samples for discrete actions."""
+    """Mean change between two samples, as a fraction of the range; for discrete actions, share of samples."""
     total_variation: float
-    """Sum of all changes in an episode, in its unit; for a list, how often it changed."""
+    """Sum of all changes in an episode, in its unit; for discrete actions, the number of changes."""
     reversals: float
-    """How often its direction of change turns, per unit of time."""
+    """Number of reversals of the direction of change, per unit of time."""
     at_limit: float
-    """Share of the time at an end of its range."""
+    """Share of the time at a limit."""
 
 
 @dataclass(frozen=True)
 class ControlMeasures:
-    """Measures of a closed loop in fresh episodes; disturbances count as they come."""
+    """Measures of a closed loop in fresh episodes, including their disturbances."""
 
     time_unit: str
     """`s`, or `samples` where the sample time is not declared."""
@@ -96,18 +96,18 @@ class ControlMeasures:
 def step_response(
     signal: ArrayLike, setpoint: float, *, time_step: float = 1.0, noise: float = 0.0
 ) -> StepResponse:
-    """Return the measures of a number on its way to a constant set-point.
+    """Return the measures of the response of a signal to a constant set-point.
 
     Parameters
     ----------
     signal
-        The number at each sample; the first is where the step begins.
+        The signal at each sample; the step begins at the first.
     setpoint
-        Where it is to go.
+        The set-point.
     time_step
         Time between two samples.
     noise
-        Standard deviation of the noise on it: it settles within 5 % of the step, or three of these if that is
+        Standard deviation of the noise: it settles within 5 % of the step, or three of these if that is
         more.
 
     Examples
@@ -154,7 +154,7 @@ def _first(true: NDArray[np.bool_]) -> float:
 def actuator(
     name: str, actions: list[Floats], ends: tuple[float, float] | None, time_step: float
 ) -> Actuator:
-    """Return what a component of the action has to do in some episodes; discrete actions have no ends."""
+    """Return the use of a component of the action in some episodes; discrete actions have no limits."""
     low, high = ends or (0.0, 1.0)
     width = high - low if math.isfinite(high - low) else 1.0
     changes = [
@@ -238,7 +238,7 @@ def _summary(name: str, goal: str, responses: list[StepResponse], episodes: int)
 
 
 def _median(values: Floats) -> float:
-    """Return the middle value without NaN; infinities are values, of which no mean is taken."""
+    """Return the middle value without NaN; infinities count as values, and are never averaged."""
     known = np.sort(values[~np.isnan(values)])
     return float(known[(len(known) - 1) // 2]) if len(known) else math.nan
 
@@ -250,10 +250,10 @@ def evaluate_control(
     episodes: int = 100,
     seed: int = 0,
 ) -> tuple[Evaluation, ControlMeasures]:
-    """Return the evaluation of `spaql.evaluate` with the same arguments, and measures of its closed loops.
+    """Return the evaluation of `spaql.evaluate` with the same arguments, and measures of the closed loop.
 
-    Policies of partitions (of SPAQL and its relatives) are measured in other episodes than they are evaluated
-    in.
+    Partition policies (of AQL, SPAQL and SPAQL-TS) are measured and evaluated in different
+    episodes.
 
     Examples
     --------

@@ -13,22 +13,22 @@ from spaql.tables import TextTable
 
 MEASURES_MEAN = (
     "Medians over responses of rise time (10 to 90 % of a step), overshoot and settling time (within "
-    f"{100 * BAND:.0f} % of the step, or three standard deviations of the noise); means of the error at rest "
-    "(last tenth) and of the integral of the absolute error (IAE). Movement: mean change from a sample to "
-    "the next, of the range."
+    f"{100 * BAND:.0f} % of the step, or three standard deviations of the noise); means of the steady-state "
+    "error (last tenth) and of the integral of the absolute error (IAE). Movement: mean change between two "
+    "samples, relative to the range."
 )
 LADDER_MEANS = (
-    "Structures that were tried, all evaluated from the same starts, and the one that was chosen (>): the "
-    "plainest to which no larger one adds more than 1 % of the score for each kind of feature and each leaf, "
-    "and wins a paired test. The score is the return less the price of movement and of switches between "
-    "leaves, and counts the worst quarter more. Score, return and worst are from training episodes, on "
-    "perturbed plants unless a nominal design was asked for; the others are from the plant's own episodes. "
-    "Switches are those between leaves while no set-point changes, per episode."
+    "Structures that were tried, all evaluated from the same starts. The chosen one (>) is the "
+    "simplest on which no larger one improves by more than 1 % of the score per kind of feature and leaf, "
+    "and by a paired test. The score is the return minus the price of movement and of switches between "
+    "leaves, with more weight on the worst quarter. Score, return and worst are from training episodes, on "
+    "perturbed plants unless the design is nominal; the other columns are from the plant's own episodes. "
+    "Switches are counted per episode, between leaves, while no set-point changes."
 )
 
 
 LEARNED_MEANS = (
-    "The plant is the learned one: these returns are predictions, and its steps are no interactions."
+    "The plant is the learned plant: these returns are predictions, and its steps are not interactions."
 )
 
 
@@ -48,7 +48,7 @@ def ladder_cells(rungs: Sequence[Mapping[str, Any]]) -> TextTable:
             "return": f"{row['return']:.4g}",
             "worst": f"{row['worst']:.4g}",
             "nominal": _cell(row["nominal"], ".4g"),
-            "error at rest": _cell(row["error at rest"], ".2g"),
+            "steady-state error": _cell(row["error at rest"], ".2g"),
             "movement": "" if row["movement"] is None else f"{100 * row['movement']:.2g} %",
             "switches": _cell(row["switches"], ".2g"),
             "leaves": str(row["leaves"]),
@@ -74,7 +74,7 @@ def return_cells(rows: Sequence[Judged]) -> TextTable:
             "worst": number(float(row.evaluation.returns.min()), digits),
             "breaking": _breaking(row),
             "difference": with_interval(row.difference, row.difference_ci95) if row.steps else "",
-            "numbers": f"{row.numbers}" if row.steps else "",
+            "parameters": f"{row.numbers}" if row.steps else "",
             "tuned with": f"{row.steps:,} steps" if row.steps else "",
         }
         for row in rows
@@ -82,13 +82,13 @@ def return_cells(rows: Sequence[Judged]) -> TextTable:
 
 
 def _breaking(row: Judged) -> str:
-    """Return how many episodes break a constraint."""
+    """Return how many episodes violate a constraint."""
     broken = row.evaluation.broken
     return "" if broken is None else f"{int(broken.any(axis=1).sum()):,} of {len(broken):,}"
 
 
 def loop_tables(rows: Sequence[Judged], where: str) -> Iterator[tuple[str, TextTable]]:
-    """Yield the measures of closed loops in episodes of some plants: tables with their titles."""
+    """Yield tables of the measures of closed loops, with their titles."""
     first = rows[0]
     for j, tracking in enumerate(first.control.tracking):
         yield f"{tracking.name} to {tracking.setpoint}, in episodes of {where}", tracking_cells(rows, j)
@@ -109,7 +109,7 @@ def tracking_cells(rows: Sequence[Judged], index: int) -> TextTable:
                 "overshoot": _share(tracking.overshoot),
                 "settling": _time(tracking.settling_time, time),
                 "settled": _share(tracking.settled),
-                "error at rest": _value(tracking.error_at_rest, tracking.unit),
+                "steady-state error": _value(tracking.error_at_rest, tracking.unit),
                 "worst": _value(tracking.worst_error_at_rest, tracking.unit),
                 "IAE": _value(tracking.integral_of_absolute_error, f"{tracking.unit} {time}".strip()),
             }
@@ -118,7 +118,7 @@ def tracking_cells(rows: Sequence[Judged], index: int) -> TextTable:
 
 
 def actuator_cells(rows: Sequence[Judged], index: int) -> TextTable:
-    """Return what controllers ask of one actuator."""
+    """Return how controllers use one actuator."""
     cells = []
     for row in rows:
         actuator = row.control.actuators[index]

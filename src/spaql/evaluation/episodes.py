@@ -1,4 +1,4 @@
-"""Evaluation of an agent or policy by fresh episodes."""
+"""Evaluation of an agent or policy in fresh episodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EQUAL = 1e-6
 
 
 class Evaluable(Protocol):
-    """An agent, or anything else with a policy and the problem it is for."""
+    """An agent, or another object with a policy and its problem."""
 
     @property
     def policy(self) -> Policy:
@@ -36,14 +36,14 @@ class Evaluable(Protocol):
 
 
 Playable = Evaluable | Policy | PathLike
-"""An agent or design; a policy, which a controller is, too; or the path of a run folder or file."""
+"""An agent or design; a policy, such as a controller; or the path of a run folder or file."""
 
 
 def policy_and_problem(agent: Playable, env: EnvironmentLike | None) -> tuple[Policy, Problem]:
     """Return the policy to run, and the problem to run it on."""
     source = opened(agent)
     if env is None and isinstance(source, Policy):
-        raise SettingError("A policy alone has no problem to run on: give env.")
+        raise SettingError("A policy without an agent has no problem to run on: give env.")
     policy = policy_of(source)
     if env is None:
         return policy, source.problem
@@ -54,7 +54,7 @@ def policy_and_problem(agent: Playable, env: EnvironmentLike | None) -> tuple[Po
 
 
 def _check_spaces(policy: Policy, problem: Problem) -> None:
-    """Raise unless a policy can be played in an environment that was not made for it."""
+    """Raise unless a policy can be run in an environment that was not made for it."""
     observations = problem.states.space
     actions = problem.actions.space
     if gymnasium.spaces.flatdim(policy.observation_space) != gymnasium.spaces.flatdim(observations):
@@ -69,7 +69,7 @@ def _check_spaces(policy: Policy, problem: Problem) -> None:
 
 
 def _within(inner: gymnasium.Space[Any], outer: gymnasium.Space[Any]) -> bool:
-    """Return whether a space of actions is part of another of the same kind."""
+    """Return whether an action space is part of another of the same kind."""
     if isinstance(inner, Box) and isinstance(outer, Box):
         return bool(np.all(inner.low >= outer.low - _EQUAL) and np.all(inner.high <= outer.high + _EQUAL))
     if isinstance(inner, Discrete) and isinstance(outer, Discrete):
@@ -86,7 +86,7 @@ def evaluate(
     deterministic: bool = False,
     parallel: bool = False,
 ) -> Evaluation:
-    """Return the evaluation of an agent, a controller, a policy or a file of one, by fresh episodes.
+    """Evaluate an agent, a controller, a policy or a file in fresh episodes.
 
     Parameters
     ----------
@@ -97,11 +97,11 @@ def evaluate(
     episodes
         Number of episodes.
     seed
-        Of the episodes; the same seed repeats the same episodes.
+        Seed of the episodes; the same seed repeats the same episodes.
     deterministic
-        Play a ball's centre or first action instead of drawing from it. By default policies of partitions (of
-        SPAQL and its relatives) draw, as in the paper's evaluations and as `predict` does; `evaluate_policy`
-        of Stable-Baselines3 has True. Rule trees and controllers draw nothing.
+        Use a ball's centre or first action instead of sampling from it. By default partition policies (of
+        AQL, SPAQL and SPAQL-TS) sample, as in the paper's evaluations and in `predict`; `evaluate_policy`
+        of Stable-Baselines3 has True. Rule trees and controllers are always deterministic.
     parallel
         Step the environments in separate processes (see `spaql.make_problem`).
 
@@ -125,8 +125,8 @@ def start_states(
 ) -> NDArray[np.float64]:
     """Return the states of the plant, one per row, in which `evaluate` starts with the same arguments.
 
-    The problem must have compiled dynamics. Policies of partitions (of SPAQL and its relatives) start in
-    other states than all others.
+    The problem must have compiled dynamics. Partition policies (of AQL, SPAQL and SPAQL-TS) start in
+    different states from all others.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from spaql.simulate import record
 def model_errors(
     agent: PlanTree, *, held_out: bool = False, episodes: int = 20, seed: int = 0
 ) -> PredictionErrors:
-    """Return the errors of an agent's learned plant 1 and 50 steps ahead, on episodes it was not fitted to.
+    """Return prediction errors of a learned plant 1 and 50 steps ahead, on episodes not used to fit it.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def model_errors(
         A trained agent.
     held_out
         Fit a plant to four fifths of the agent's training episodes and test it on the others, without a step
-        in the environment. By default the agent's plant is tested on fresh episodes of its controller.
+        in the environment. By default the plant is tested on fresh episodes of the agent's controller.
     episodes, seed
         Number and seed of the fresh episodes.
 

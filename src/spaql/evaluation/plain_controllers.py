@@ -1,4 +1,4 @@
-"""What a controller is compared with after its training: random actions, constants, and a law of one leaf."""
+"""Baselines for a trained controller: random actions, constants, and a law of one leaf."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from spaql.simulate import Evaluation
 from spaql.stats import standard_error
 
 _CHOSEN, _FEW, _MANY = 3, 20, 100
-"""Episodes by which the best constant is chosen; and of each of what is compared, in an environment and in
+"""Episodes for the choice of the best constant; and for each baseline, in an environment and in
 compiled dynamics."""
 _MOST_ACTIONS = 10
-"""The most discrete actions that are tried as constants."""
+"""Largest number of discrete actions that are tried as constants."""
 _SURE = 2.0
-"""Standard errors by which a controller must be better than what has learned nothing."""
+"""Standard errors by which a controller must be better than one that has learned nothing."""
 _RISING = 0.1
-"""The share of all that was gained, gained in the last fifth of the budget."""
+"""Share of the total improvement that came in the last fifth of the budget."""
 
 
 @dataclass(frozen=True)
 class PlainControllers:
-    """Mean returns of controllers that anyone has for nothing, in fresh episodes."""
+    """Mean returns of trivial controllers, in fresh episodes."""
 
     returns: dict[str, float]
     errors: dict[str, float]
     """Standard errors of the means."""
     episodes: int
     steps: int
-    """Simulator steps that it took to choose and to evaluate them."""
+    """Simulator steps to choose and to evaluate them."""
 
     @property
     def text(self) -> str:
@@ -53,7 +53,7 @@ class PlainControllers:
             sure = _SURE * math.hypot(error, self.errors[name])
             gain = fresh.mean - mean
             if gain < -sure or (gain <= sure and name != ONE_LEAF):
-                word = "better" if mean > fresh.mean else "as good, as far as the episodes show"
+                word = "better" if mean > fresh.mean else "not significantly worse"
                 return f"{name} is {word}"
         return ""
 
@@ -99,12 +99,12 @@ def plain_controllers(agent: Agent, *, seed: int) -> PlainControllers:
 
 
 def failure(agent: Agent, fresh: Evaluation, plain: PlainControllers) -> str:
-    """Return why training seems to have failed, or to have ended too early, and what to do; empty if not."""
+    """Return why training seems to have failed or ended too early, and what to do; empty otherwise."""
     better = plain.better(fresh)
     if better:
         why = f"Training seems to have failed: {better}."
     elif agent.learner_type.name == "treesearch" and is_rising(agent):
-        why = "The returns still rose when the budget ended."
+        why = "The returns were still rising when the budget ended."
     else:
         return ""
     other = {"plantree": "treesearch", "treesearch": "plantree"}[agent.learner_type.name]
@@ -112,7 +112,7 @@ def failure(agent: Agent, fresh: Evaluation, plain: PlainControllers) -> str:
 
 
 def is_rising(agent: Agent) -> bool:
-    """Return whether returns still rose in the last fifth of the iterations."""
+    """Return whether returns were still rising in the last fifth of the iterations."""
     returns = agent.history["mean_return"]
     returns = returns[np.isfinite(returns)]
     fifth = len(returns) // 5
@@ -125,7 +125,7 @@ def is_rising(agent: Agent) -> bool:
 
 
 def _constants(problem: Problem) -> dict[str, Policy]:
-    """Return policies of one action: each of a few discrete ones, or the middle and the ends of ranges."""
+    """Return constant policies: each of a few discrete actions, or the middle and the ends of ranges."""
     space = problem.actions.space
     if isinstance(space, Discrete):
         count = min(int(space.n), _MOST_ACTIONS)
@@ -142,7 +142,7 @@ def _constants(problem: Problem) -> dict[str, Policy]:
 
 
 def _always(problem: Problem, action: ArrayLike) -> Controller:
-    """Return a controller of one leaf with one action."""
+    """Return a controller with one leaf and a constant action."""
     return Controller(
         laws=Laws.of_actions(np.array([action]), problem.actions.space, problem.states.dims),
         observation_space=problem.states.space,

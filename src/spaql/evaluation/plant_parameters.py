@@ -22,7 +22,7 @@ def parameters_of(problem: Problem) -> dict[str, Any]:
     """Return the parameters of a problem's environment, by name, with their values.
 
     These are numeric arguments of its constructor, and numeric attributes of its `unwrapped`. Compiled
-    dynamics have those that they declare; where they declare none, constants are in the code.
+    dynamics have the parameters that they declare; otherwise constants are in the code.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench 
     """Return a problem whose environment has other parameters.
 
     An argument of the constructor is passed to it. Any other parameter is set as an attribute of the finished
-    environment; what its constructor computed from it keeps its value, unless the bench declares it. If the
+    environment; values computed from it by the constructor change only if the bench declares them. If the
     environment resets the attribute, `SettingError` is raised.
 
     Parameters
@@ -56,7 +56,7 @@ def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench 
     values
         Values of the parameters, by name (see `parameters_of`).
     bench
-        Declares how attributes depend on parameters; known for the problems of classic control.
+        Declares how attributes depend on parameters; known for the classic control problems.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def _declared(problem: Problem) -> Dynamics | None:
 
 
 def _nominal(problem: Problem) -> Problem:
-    """Return the problem in Gymnasium's environment, also if it names the compiled version of it."""
+    """Return the problem in Gymnasium's environment, even if it names the compiled version."""
     plain = (problem.env or "").removeprefix("spaql/")
     env = plain if plain in BENCHES else problem.env
     return dataclasses.replace(problem, env=env, dynamics=None, plant={})
@@ -111,11 +111,11 @@ def _arguments(problem: Problem, plant: Any) -> dict[str, Any]:
 
 
 def _checked(problem: Problem, values: Mapping[str, float]) -> dict[str, float]:
-    """Return the values of parameters, integers as integers; raises for unknown names."""
+    """Return the values of parameters, integers as integers; raise for unknown names."""
     known = parameters_of(problem)
     for name, value in values.items():
         if name not in known:
-            there = f"there is {', '.join(sorted(known))}." if known else "there is none."
+            there = f"its parameters are {', '.join(sorted(known))}." if known else "it has none."
             guess = nearest(name, known) if known else ""
             raise SettingError(
                 f"{problem.name} has no parameter {name!r}: {guess if guess.endswith('?') else there} "

@@ -1,4 +1,4 @@
-"""Robustness: returns of a controller on plants that differ from the one in training."""
+"""Robustness: returns of a controller on plants that differ from the training plant."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def robustness(
     episodes: int = 100,
     seed: int = 0,
 ) -> list[RobustnessRow]:
-    """Compare returns under changed parameters, noise, disturbed and delayed actions with nominal ones.
+    """Compare nominal returns with those under changed parameters, noise, disturbances and delay.
 
-    Episodes begin in the environment's own states, and actions are deterministic. All rows have the same
+    Episodes begin in the environment's own starts, and actions are deterministic. All rows have the same
     starts and noise (common random numbers), so that small differences are visible.
 
     Parameters
@@ -60,7 +60,7 @@ def robustness(
     env
         The nominal plant; the agent's own problem by default.
     bench
-        Declares the parameters; known for the problems of classic control.
+        Declares the parameters; known for the classic control problems.
     parameters
         Arguments of the environment's constructor, or attributes of its `unwrapped`, to change (see
         `spaql.evaluation.parameters_of`); by default those that the plant declares, or those of the bench.
@@ -68,9 +68,9 @@ def robustness(
         Factors by which each parameter is multiplied, and values of parameters by name: one row each.
     noise
         Standard deviations of Gaussian noise on every observation, relative to its standard deviation in the
-        nominal episodes; cut at a tenth of the range.
+        nominal episodes; clipped at a tenth of the range.
     disturbance
-        The same for Gaussian noise on every component of an action, which is cut to its bounds; for Discrete
+        The same for Gaussian noise on every component of an action, clipped to its bounds; for Discrete
         actions, the probability that a random action replaces the chosen one.
     variants
         Other plants by name, such as `spaql.Dynamics` with other constants.
@@ -80,7 +80,7 @@ def robustness(
     Returns
     -------
     list of RobustnessRow
-        The first is the nominal plant, the last one has actions that are delayed by a step. A plant that
+        The first row is the nominal plant; the last has actions delayed by one step. A plant that
         declares disturbances, parameters or set-points also has a row with `spaql.problems.perturbed` plants.
 
     Examples
@@ -105,7 +105,7 @@ def robustness(
         plants[PERTURBED] = in_condition(problem, PERTURBED)
 
     def run(policy: Policy, where: Problem) -> Evaluation:
-        # Gymnasium's vector environments start elsewhere than single ones, which can be disturbed.
+        # Gymnasium's vector environments have different starts from single ones, which can be disturbed.
         single = where if where.dynamics is not None or where.disturbances else disturbed(where)
         return paired_episodes(policy, problem, single, episodes=episodes, seed=seed)
 
@@ -123,7 +123,7 @@ def _changed_plants(
     factors: Sequence[float],
     values: Mapping[str, Sequence[float]],
 ) -> dict[str, Problem]:
-    """Return the plants with other parameters, by what is changed."""
+    """Return the plants with other parameters, by the change."""
     plants = {f"{name} × {x:g}": changed(problem, {name: x}, bench) for name in parameters for x in factors}
     for name, listed in values.items():
         plants |= {f"{name} = {x:g}": with_parameters(problem, {name: x}, bench) for x in listed}
@@ -133,7 +133,7 @@ def _changed_plants(
 def _disturbed_plants(
     problem: Problem, nominal: RecordingPolicy, noise: Sequence[float], disturbance: Sequence[float]
 ) -> dict[str, Problem]:
-    """Return the plant with noise in proportion to what varies in nominal episodes, and with a delay."""
+    """Return the plant with noise relative to the variation in nominal episodes, and with a delay."""
     spread = nominal.visited.std(axis=0)
     moved = 1.0 if isinstance(nominal.action_space, Discrete) else nominal.played.std(axis=0)
     plants = {f"noise {100 * x:.3g} %": disturbed(problem, noise=x * spread) for x in noise}
@@ -144,7 +144,7 @@ def _disturbed_plants(
 
 
 def varied_parameters(problem: Problem, bench: Bench | None) -> tuple[str, ...]:
-    """Return the parameters that are varied by default: those that the plant declares, or its bench."""
+    """Return the parameters varied by default: those that the plant or its bench declares."""
     if problem.dynamics is not None and problem.dynamics.parameters:
         return tuple(problem.dynamics.parameters)
     return bench.parameters if bench is not None else ()
@@ -153,7 +153,7 @@ def varied_parameters(problem: Problem, bench: Bench | None) -> tuple[str, ...]:
 def changed(problem: Problem, factors: Mapping[str, float], bench: Bench | None = None) -> Problem:
     """Return a problem whose environment has parameters multiplied by factors (see `with_parameters`).
 
-    Compiled dynamics have constants in the code, so that it is for Gymnasium's environments.
+    Compiled dynamics have constants in the code, so this is for Gymnasium's environments.
 
     Examples
     --------

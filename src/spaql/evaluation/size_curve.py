@@ -17,19 +17,19 @@ from spaql.simulate import EpisodeRunner, Evaluation, Purpose, generator
 from spaql.values import real_number, whole_number
 
 _KEPT = 5_000
-"""Most observations to keep of the episodes of a simplified tree."""
+"""Largest number of observations to keep from the episodes of a simplified tree."""
 
 
 @dataclass(frozen=True)
 class SizedTree:
-    """A tree of the curve."""
+    """A tree on the curve."""
 
     tree: Controller
     agreement: float
-    """Share of the states visited by the exact tree in which the action is the same; of actions of a Box, the
+    """Share of the states visited by the exact tree in which the action is the same; for Box actions, the
     constant or law that determines it."""
     evaluation: Evaluation
-    """Evaluation by fresh episodes, which were not used to choose the tree."""
+    """Evaluation in fresh episodes, which were not used to choose the tree."""
 
 
 def size_curve(
@@ -42,10 +42,10 @@ def size_curve(
 ) -> list[SizedTree]:
     """Return small rule trees whose returns are close to those of a large one.
 
-    Ever smaller trees are fitted to the actions of the exact tree in the states it visits
+    Smaller and smaller trees are fitted to the actions of the exact tree in the states it visits
     (`controllers.shrinking`). The states that these trees reach are added, labelled with the actions of the
-    exact tree, for the next round (DAgger). Of all trees, those remain that return more than all smaller
-    ones; they are evaluated by fresh episodes.
+    exact tree, for the next round (DAgger). The trees that return more than all smaller ones are kept
+    and evaluated in fresh episodes.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ def size_curve(
     env
         The problem to run it on; the agent's own by default.
     episodes
-        Number of episodes of each tree, in every round and at the end.
+        Number of episodes for each tree, in every round and at the end.
     rounds
         Number of rounds.
     seed
-        Of the episodes.
+        Seed of the episodes.
 
     Returns
     -------
@@ -91,14 +91,14 @@ def size_curve(
 
 
 def _decided(tree: Controller, inputs: NDArray[np.float64]) -> NDArray[Any]:
-    """Return what is compared: the discrete action, or else the law."""
+    """Return the discrete actions, or else the laws, for the comparison."""
     return tree.decide(inputs)[:, 0] if tree.discrete else tree.find(inputs)
 
 
 def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
     """Return the smallest tree of a curve whose mean return is within a share of the exact tree's.
 
-    Its evaluation is then biased by the choice: evaluate it by other episodes.
+    The choice biases its evaluation: evaluate it in other episodes.
     """
     loss = real_number("loss", loss, least=0)
     exact = curve[-1].evaluation.mean
@@ -108,7 +108,7 @@ def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
 def _try(
     exact: Controller, problem: Problem, episodes: int, rounds: int, seed: int
 ) -> tuple[list[tuple[float, Controller]], NDArray[np.float64]]:
-    """Fit trees and run them; returns the mean return of each, and the inputs that the exact tree visits."""
+    """Fit trees and run them; return the mean return of each, and the inputs that the exact tree visits."""
     tried: list[tuple[float, Controller]] = []
     with closing(EpisodeRunner(problem, episodes)) as runner:
         first = RecordingPolicy(exact)

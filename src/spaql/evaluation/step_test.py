@@ -1,4 +1,4 @@
-"""Step tests of controllers on a quiet plant: a step of each set-point alone, then a load."""
+"""Step tests of controllers on a plant without noise: a step of each set-point in turn, then a load."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ from spaql.spaces import action_names, observation_names
 
 Floats = NDArray[np.float64]
 _USUAL_LOAD = 0.05
-"""Share of the range of the first action that is the load of a plant which declares none."""
+"""The load, as a fraction of the range of the first action, if the plant declares none."""
 _STARTS = 200
 _SHARE = 0.25
-"""Set-points step from this quantile of those at starts to its opposite."""
+"""Set-points step from this quantile of their initial values to the opposite quantile."""
 _FIXED = 0.1
-"""Share of its range by which a set-point steps that is the same at all starts."""
+"""Size of the step of a set-point with a constant initial value, as a fraction of its range."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """What a controller did in a step test."""
+    """The response of a controller in a step test."""
 
     signals: Floats
-    """The numbers with a set-point, at each sample."""
+    """The controlled variables at each sample."""
     actions: Floats
     """One row per sample."""
     steps: tuple[StepResponse, ...]
-    """The response of each number to the step of its set-point."""
+    """The response of each controlled variable to the step of its set-point."""
     interactions: tuple[float, ...]
-    """How far each number is moved by the steps of the other set-points, at most; 0 where there is one."""
+    """Largest movement of each controlled variable by steps of other set-points; 0 if there is only one."""
     errors_under_load: tuple[float, ...]
     """The steady-state error of each signal under the load."""
 
 
 @dataclass(frozen=True)
 class StepTest:
-    """A step test: equal times at the first set-points, after the step of each, and under load."""
+    """A step test: equal periods at the initial set-points, after the step of each, and under load."""
 
     names: tuple[str, ...]
-    """The numbers with a set-point."""
+    """The controlled variables."""
     actions: tuple[str, ...]
     time_step: float
     time_unit: str
     setpoints: Floats
     """One row per sample."""
     load: float
-    """In the unit of the action that it is added to."""
+    """In the unit of the action to which it is added."""
     loaded: str
     """The name of that action."""
     begins: tuple[int, ...]
@@ -68,29 +68,29 @@ class StepTest:
 
 @dataclass(frozen=True, eq=False)
 class StepPlan:
-    """What happens in a step test, and to which plant."""
+    """The plan of a step test, with its plant."""
 
     plant: Dynamics
-    """Without noise, at its nominal values, with one load."""
+    """The plant without noise, with nominal parameters and one load."""
     first: Floats
-    """The simulated state at the start, in which set-points and the load are numbers."""
+    """The initial simulated state, which contains the set-points and the load."""
     places: tuple[int, ...]
-    """Of the set-points in a state."""
+    """Indices of the set-points in a state."""
     pairs: tuple[tuple[int, int], ...]
-    """In an observation: of each number with a set-point, and of that set-point."""
+    """Indices in an observation: of each controlled variable, and of its set-point."""
     before: Floats
-    """The set-points, and what they step to."""
+    """The set-points before and after their steps."""
     after: Floats
     load: float
-    """In the unit of the action that it is added to."""
+    """In the unit of the action to which it is added."""
     loaded: str
     """The name of that action."""
     part: int
-    """Samples at the first set-points, after the step of each, and under load."""
+    """Number of samples at the initial set-points, after the step of each, and under load."""
 
     @property
     def load_place(self) -> int:
-        """Where in a state the step is at which the load begins; its size is next to it."""
+        """Index in a state of the step at which the load begins; its size is next to it."""
         return len(self.first) - 4  # before the key of the episode and its steps
 
     @property
@@ -109,7 +109,7 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
     """Return the responses of controllers to steps of the set-points and to a load, without noise.
 
     The plant has its nominal gains, parameters and dead time. Set-points step one after the other, which
-    shows how far each step moves the other numbers: odd ones upwards and even ones downwards. The load is
+    shows the coupling: odd set-points step upwards and even ones downwards. The load is
     the first that the plant declares, or a twentieth of the range of the first action.
 
     Parameters
@@ -119,7 +119,7 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
     policies
         The controllers, by name.
     horizon
-        Samples of each part; those of an episode by default.
+        Samples of each period; those of an episode by default.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
 
 
 def step_plan(problem: Problem, *, horizon: int | None = None) -> StepPlan:
-    """Return what happens in a step test (see `step_test`).
+    """Return the plan of a step test (see `step_test`).
 
     Examples
     --------
@@ -158,8 +158,8 @@ def step_plan(problem: Problem, *, horizon: int | None = None) -> StepPlan:
     plant = problem.dynamics
     if plant is None or not has_step_test(problem):
         raise SettingError(
-            f"{problem.name} has no step test: that needs compiled dynamics, set-points that are numbers "
-            f"of the state, and actions with a range, and it runs on {problem.runs_on}."
+            f"{problem.name} has no step test, which needs compiled dynamics, set-points that are "
+            f"state variables, and actions with a range; it runs on {problem.runs_on}."
         )
     part = horizon or problem.horizon
     pairs = problem.setpoint_places
@@ -182,7 +182,7 @@ def step_plan(problem: Problem, *, horizon: int | None = None) -> StepPlan:
 
 
 def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
-    """Return the plant without noise, at its nominal values, with one load; the load and what it is on."""
+    """Return the plant without noise, with nominal parameters and one load; the load and its action."""
     actions = list(plant.actions)
     low, high = action_range(problem.actions.space)
     name = actions[0]
@@ -242,7 +242,7 @@ class _SteppedRows(PlantRows):
 
 
 def _play(plan: StepPlan, policy: Policy) -> tuple[Floats, Floats]:
-    """Return the numbers with a set-point, and the actions."""
+    """Return the controlled variables and the actions."""
     rows = _SteppedRows(plan)
     played = play_rows(policy, rows, rows.first, len(plan.goals), None)
     (episode,) = episodes_of(rows.first, played)

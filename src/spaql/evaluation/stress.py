@@ -24,7 +24,7 @@ class StressTest:
     """Episodes of a controller from chosen starts."""
 
     names: tuple[str, ...]
-    """Names of the numbers of a start, with their units."""
+    """Names of the state variables, with their units."""
     starts: Floats
     """States of the plant, one per row."""
     returns: Floats
@@ -77,7 +77,7 @@ def sample_starts(bench: Bench, n: int, seed: int = 0) -> Floats:
     n
         Number of starts.
     seed
-        Of the scrambling.
+        Seed of the scrambling.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def stress(
     starts: int | ArrayLike = 2_000,
     seed: int = 0,
 ) -> StressTest:
-    """Return episodes from each of many starts, with deterministic actions as in rules and exported code.
+    """Return an episode from each of many starts, with deterministic actions as in rules and exported code.
 
     Parameters
     ----------
@@ -119,11 +119,11 @@ def stress(
         The problem to run it on; the agent's own by default.
     bench
         How the plant is tested; known for CartPole, Pendulum, MountainCar, MountainCarContinuous and Acrobot,
-        and for plants of your own that declare a range for every number of their state.
+        and for your own plants that declare a range for every state variable.
     starts
         Number of starts in the bench's region; or the starts themselves, one state per row.
     seed
-        Of the starts.
+        Seed of the starts.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def stress(
         states = np.array(starts, np.float64)
         if states.ndim != 2 or states.shape[1] != len(bench.region) or not len(states):
             raise SettingError(
-                f"starts has the shape {states.shape}, and must be rows of {len(bench.region)} numbers."
+                f"starts has the shape {states.shape}, and must be rows of {len(bench.region)} components."
             )
     totals = np.empty(len(states))
     lengths = np.empty(len(states), np.int64)
@@ -175,19 +175,19 @@ def bench_of(problem: Problem) -> Bench | None:
 
 
 def known_bench(problem: Problem) -> Bench:
-    """Return the bench of a problem; raises if there is none."""
+    """Return the bench of a problem; raise if it has none."""
     bench = bench_of(problem)
     if bench is None:
         raise SettingError(
-            f"The region of starts of {problem.name} is not known: give a bench with a range for each number "
-            "of its state.",
+            f"The region of starts of {problem.name} is not known: give a bench with a range for each "
+            "state variable.",
             settings={"low": "X,Y,...", "high": "X,Y,..."},
         )
     return bench
 
 
 def _declares_its_states(plant: Dynamics) -> bool:
-    """Return whether the observation of a plant is its state, all over the declared ranges."""
+    """Return whether the observation of a plant is its state, everywhere in the declared ranges."""
     low, high = np.array(list(plant.observations.values()), np.float64).T
     if plant.plant_dims != len(low) or not np.isfinite([low, high]).all():
         return False

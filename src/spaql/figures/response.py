@@ -150,7 +150,7 @@ def _summary(test: StepTest, response: Response) -> str:
     rest = max(step.error_at_rest for step in response.steps)
     moved = f", interaction {max(response.interactions):.2g}" if len(test.names) > 1 else ""
     return (
-        f"{rise}, overshoot {100 * step_response.overshoot:.1f} %, error at rest {rest:.2g}{moved}, "
+        f"{rise}, overshoot {100 * step_response.overshoot:.1f} %, steady-state error {rest:.2g}{moved}, "
         f"under load {max(response.errors_under_load):.2g}"
     )
 

@@ -66,7 +66,7 @@ def guarded(verdict: Verdict, loop: ClosedLoop, noise: Sequence[float] | float =
     for first in range(0, EPISODES[0][0], _TOGETHER):
         if contradiction := episodes.contradiction(first):
             raise ContradictedProofError(
-                "This is a fault of spaql: the prover says proven, and the plant itself contradicts. "
+                "This is a bug in spaql: the prover says proven, and the plant itself contradicts. "
                 f"{contradiction}. So nothing is proven. Please report it with the plant and the controller: "
                 "the same call repeats it."
             )
@@ -194,7 +194,7 @@ class _Episodes:
             _, _, ended = self._plant.step_rows(np.ones(len(states), np.bool_), applied.copy(), after)
         except Exception as error:  # whatever a user's function raises
             raise ContradictedProofError(
-                "This is a fault of spaql: the prover says proven, and the plant's step raises "
+                "This is a bug in spaql: the prover says proven, and the plant's step raises "
                 f"{error!r} in a state that is proven, or comes from one. So nothing is proven. Please "
                 "report it."
             ) from error

@@ -66,4 +66,4 @@ def test_broken_constraints_are_on_the_page(tmp_path: Path) -> None:
     problem = spaql.make_problem("CartPole-v1", cost="cart_position**2", constraints=["pole_angle < 0.001"])
     agent = spaql.PlanTree(problem, seed=0, effort=0.02).learn(200)
     page = make_card(agent, tmp_path / "agent.spaql")
-    assert "<span>episodes that break pole_angle &lt; 0.001</span>" in page
+    assert "<span>episodes that violate pole_angle &lt; 0.001</span>" in page

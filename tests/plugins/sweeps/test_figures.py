@@ -163,7 +163,7 @@ def test_what_is_no_study_is_explained(tmp_path: Path) -> None:
     run.mkdir()
     (run / "policy.spaql").touch()
     for words, said in (
-        ([str(run), "curves"], "is a single run, and curves is drawn of a study: give a folder that"),
+        ([str(run), "curves"], "is a single run, and curves needs a study: give a folder written"),
         ([str(tmp_path / "none"), "scores"], "There is no folder"),
         ([str(tmp_path), "scores"], "No run is finished in"),
         ([str(tmp_path), "curves", "--step", "4"], "curves takes --out: leave out --step"),

@@ -114,7 +114,7 @@ def _size(standing: Standing) -> str:
     units = {"plantree": "leaf", "spaql": "ball", "spaql-ts": "ball"}
     mean = float(standing.size.mean())
     digits = 0 if mean.is_integer() or mean >= 100 else 1
-    return counted(mean, units.get(standing.algorithm, "number"), digits)
+    return counted(mean, units.get(standing.algorithm, "parameter"), digits)
 
 
 def _difference(pair: Comparison) -> str:

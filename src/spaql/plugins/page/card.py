@@ -127,11 +127,11 @@ def _numbers(source: Agent | Design, fresh: Evaluation, exact: Controller | None
         "return of the random policy": with_interval(random.mean, random.ci95),
     }
     for constraint, count in zip(fresh.constraints, fresh.violations.values(), strict=True):
-        shown[f"episodes that break {constraint.label}"] = f"{count:,}"
+        shown[f"episodes that violate {constraint.label}"] = f"{count:,}"
     if exact is not None:
         size, word = counted(exact.n_leaves, "leaf").split()
-        shown[word + (", the fewest that do the same" if exact.smallest else "")] = size
-        size, word = counted(exact.n_numbers, "number").split()
+        shown[word + (", the fewest that are equivalent" if exact.smallest else "")] = size
+        size, word = counted(exact.n_numbers, "parameter").split()
         shown[f"{word} in the rules"] = size
     if isinstance(source, Agent) and len(source.history):
         last = source.history.last()
