@@ -79,12 +79,10 @@ def test_compiled_by_another_route_the_state_is_the_same(made: Any, number: str,
     part = next(episodes(machine, 20_000, manual=True))
     kept = [name for name, _, _ in block.own][: made.new_memory(1).shape[1]]
     assert kept[:2] == ["started", "leaf"]
-    steps, rows, _ = part.inputs.shape
-    flags = part.resets.T[..., np.newaxis]
+    rows, steps, _ = part.inputs.shape
     width = len(made.actions)
-    inputs = np.concatenate([part.inputs, part.commands], axis=2).transpose(1, 0, 2)
-    samples = np.concatenate([flags, inputs], axis=2).reshape(rows * steps, -1)
-    played = block.play(samples).reshape(rows, steps, -1).transpose(1, 0, 2)
+    samples = np.concatenate([part.resets[..., np.newaxis], part.inputs, part.commands], axis=2)
+    played = block.play(samples.reshape(rows * steps, -1)).reshape(rows, steps, -1)
     assert np.array_equal(played[..., :width], part.actions)
     assert np.array_equal(played[..., width : width + made.new_memory(1).shape[1]], part.states)
 
