@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 ARDUINO_PAGE = ROOT / "docs" / "arduino.md"
-EXPORT_PAGE = ROOT / "docs" / "export.md"
+ROS_NODE = ROOT / "examples" / "ros2_node" / "controller_node.cpp"
 RUN = [page for page in PAGES if "```python" in page.read_text() and page != ARDUINO_PAGE]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").rglob("*.ipynb"))
 LAB = [notebook for notebook in NOTEBOOKS if notebook.parent.name == "lab"]
@@ -225,7 +225,7 @@ def test_the_sketch_compiles_for_an_uno(tmp_path: Path) -> None:
 def test_the_ros_2_node_compiles_with_the_exported_header(tmp_path: Path) -> None:
     controller = spaql.Design.load(ROOT / "tests" / "golden" / "0.1" / "controller-plantree-pendulum.spaql")
     spaql.export.c(controller, tmp_path / "controller.c", points=100)
-    for name, text in {**ROS, "node.cpp": blocks(EXPORT_PAGE, "cpp")[0]}.items():
+    for name, text in {**ROS, "node.cpp": ROS_NODE.read_text()}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-I."]
