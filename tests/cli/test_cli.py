@@ -118,7 +118,7 @@ def test_evaluate() -> None:
         (("train", "cartpole200", "--iterations", "3", "--steps", "9"), 2, "not both"),
         (("train", "cartpole200", "--steps", "5e3"), 2, "not a valid integer"),
         (("train", "cartpole200", "--steps", "many"), 2, "not a valid integer"),
-        (("train", "cartpole200", "--total-timestep", "5"), 2, "--steps"),
+        (("train", "cartpole200", "--step", "5"), 2, "--steps"),
         (("train", "pendulum5"), 1, "--algo spaql"),
         (("train", "MountainCar-v0", "--algo", "spaql-ts"), 1, "--reference"),
         (("evaluate", "nowhere"), 1, "nowhere does not exist"),
@@ -137,7 +137,7 @@ def test_a_run_is_never_overwritten() -> None:
 
 
 def test_help_of_every_command() -> None:
-    assert "A first minute" in spaql_command("--help").stdout
+    assert "Getting started" in spaql_command("--help").stdout
     for command in main.list_commands(click.Context(main)):
         assert command in spaql_command("--help").stdout
         shown = spaql_command(command, "--help").stdout

@@ -71,12 +71,12 @@ def test_a_threshold(tmp_path: Path) -> None:
         (("--leaf", "1", "--do", "1", "--offset", "1"), 1, "give one of the two"),
         (("--leaf", "1", "--gain", "speed"), 2, "write a name and its value"),
         (("--leaf", "1", "--gain", "speed=fast"), 2, "'fast' is not a number"),
-        (("--leaf", "1", "--rule", "1", "--threshold", "0"), 2, "--leaf or --rule"),
+        (("--leaf", "1", "--rule", "1", "--threshold", "0"), 2, "of a leaf (--leaf) or of a rule (--rule)"),
         (("--rule", "1"), 2, "--threshold"),
         (("--rule", "1", "--threshold", "0", "--lock"), 2, "are for leaves"),
         (("--leaf", "1", "--threshold", "0"), 2, "--threshold"),
         (("--leaf", "1"), 2, "--do, --lock"),
-        ((), 2, "--leaf or --rule"),
+        ((), 2, "of a leaf (--leaf) or of a rule (--rule)"),
     ],
 )
 def test_what_cannot_be_is_said_and_nothing_is_written(

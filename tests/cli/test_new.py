@@ -45,7 +45,7 @@ def test_the_files_of_a_project(tmp_path: Path) -> None:
 def test_a_name_that_cannot_be_one(name: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["new", str(tmp_path / name)])
     assert done.exit_code == 1
-    assert "cannot name a project" in done.stderr
+    assert "is not a valid project name" in done.stderr
 
 
 def test_what_is_there_is_left_alone(tmp_path: Path) -> None:

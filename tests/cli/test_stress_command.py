@@ -75,7 +75,7 @@ def test_a_map(run: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--low", "0,0,0,0"), "two ends"),
+        (("--low", "0,0,0,0"), "two bounds"),
         (("--low", "0,0", "--high", "1,1,1"), "--low has 2 components"),
         (("--low", "0,0", "--high", "1,1", "--starts", "2"), "has 2 numbers, and must have 4"),
         (("--starts", "0"), "starts is 0"),

@@ -89,7 +89,7 @@ def test_an_environment_that_sets_it_back_is_refused() -> None:
     ("values", "said"),
     [
         ({"masspol": 1.0}, "did you mean masspole"),
-        ({"wheels": 1.0}, "there is force_mag, gravity"),
+        ({"wheels": 1.0}, "its parameters are force_mag, gravity"),
         ({"length": math.nan}, "finite number, such as 0.5"),
         ({"length": math.inf}, "finite number"),
     ],
