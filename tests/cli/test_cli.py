@@ -274,7 +274,7 @@ def test_draw_every_kind() -> None:
         (("map", "--x", "0", "--y", "1", "--beside", "pid"), 2, "--episodes and --out: leave out --beside."),
         (("counterexample", "--step", "1"), 2, "counterexample takes --out: leave out --step."),
         (("tree", "--out", "tree.jpg"), 1, "ends in no format of pictures"),
-        (("picture",), 2, "'picture' is not one of"),
+        (("picture",), 2, "'picture' is not a valid choice"),
     ],
 )
 def test_errors_of_draw_are_sentences(words: tuple[str, ...], code: int, message: str) -> None:

@@ -182,7 +182,7 @@ def test_what_is_varied_takes_the_place_of_what_is_known(run: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--vary", "length=0.3"), "for --robustness: give it"),
+        (("--vary", "length=0.3"), "for --robustness: give that as well"),
         (("--robustness", "--vary", "lengthx=0.3"), "did you mean length?"),
         (("--robustness", "--vary", "length"), "such as length=0.3,0.7"),
         (("--robustness", "--vary", "length=nan"), "finite number, such as 0.5"),
