@@ -182,7 +182,7 @@ def test_other_files_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(spaql.SettingError, match="a learned plant, which is not run in an environment"):
         spaql.load(tmp_path / "plant.spaql", env="Pendulum-v1")
     for read in (spaql.SPAQL.load, spaql.Design.load):
-        with pytest.raises(spaql.ArchiveError, match=r"holds a plant, not .* read it with spaql\.load"):
+        with pytest.raises(spaql.ArchiveError, match=r"contains a plant, not .* read it with spaql\.load"):
             read(tmp_path / "plant.spaql")
     spaql.SPAQL("cartpole200", seed=0).save(tmp_path / "agent.spaql")
     with pytest.raises(spaql.ArchiveError, match="not a plant"):

@@ -160,7 +160,7 @@ def test_the_command_line_trains_goes_on_and_shows(tmp_path: Path) -> None:
 
     words = ("train", "CartPole-v1", "--algo", "plantree", "--seed", "1", "--effort", "0.02", "--leaves", "8")
     report = command(*words, "--steps", "400", "--out", str(tmp_path / "run"), "--quiet")
-    assert "400 training steps, 400 interactions and no evaluations" in report
+    assert "400 training steps, 400 interactions without evaluations" in report
     report = command(*words, "--steps", "600", "--out", str(tmp_path / "run"), "--resume", "--quiet")
     assert "600 interactions" in report
     assert "push left" in command("show", str(tmp_path / "run"))

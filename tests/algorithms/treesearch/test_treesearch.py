@@ -128,7 +128,7 @@ def test_what_it_cannot_do_is_refused():
     tree = trained(steps=2_000).policy
     with pytest.raises(SettingError, match="maps 4 numbers"):
         TreeSearch("Pendulum-v1", seed=0).start_from(tree)
-    with pytest.raises(SettingError, match="begun"):
+    with pytest.raises(SettingError, match="already started"):
         trained(steps=2_000).start_from(tree)
 
 

@@ -69,7 +69,7 @@ def test_an_fmu_is_checked(folder: Path) -> None:
 
 def test_a_config_that_cannot_be_read_is_refused(folder: Path) -> None:
     (folder / "bad.toml").write_text("cost = ")
-    assert "bad.toml is no TOML" in run("train tank.fmu --config bad.toml", 2)
+    assert "bad.toml is not valid TOML" in run("train tank.fmu --config bad.toml", 2)
     assert "none.toml cannot be read" in run("train tank.fmu --config none.toml", 2)
     assert "tank.fmu needs a cost" in run("train tank.fmu", 1)
 
