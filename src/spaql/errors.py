@@ -1,6 +1,7 @@
 """The exceptions of spaql, as a hierarchy; every message says what is wrong and what to do."""
 
 import difflib
+import warnings
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -101,3 +102,19 @@ def require(what: str, *extras: str) -> None:
     if missing := [extra for extra in extras if find_spec(_PACKAGES[extra]) is None]:
         packages = " and ".join(_PACKAGES[extra] for extra in missing)
         raise MissingExtraError(f"{what} needs {packages}: pip install 'spaql[{','.join(missing)}]'.")
+
+
+def deprecated(name: str, since: str, removed_in: str, instead: str) -> None:
+    """Warn of a public name that a later release removes. A test fails in the release in which that is due.
+
+    Parameters
+    ----------
+    name
+        What is deprecated, as users write it.
+    since, removed_in
+        The version that deprecated it, and the one that removes it.
+    instead
+        What to use in its place.
+    """
+    text = f"{name} is deprecated since spaql {since}, and spaql {removed_in} removes it: use {instead}."
+    warnings.warn(text, FutureWarning, stacklevel=3)
