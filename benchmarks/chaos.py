@@ -66,7 +66,7 @@ Sweep = subprocess.Popen[bytes]
 
 
 def start(study: Path, out: Path) -> Sweep:
-    command = [sys.executable, "-m", "spaql", "sweep", str(study), "--out", str(out), "--workers", "2"]
+    command = [sys.executable, "-m", "spaql", "study", "run", str(study), "--out", str(out), "--workers", "2"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     return subprocess.Popen(
         [*command, "--checkpoint-every", "20", "--quiet"], start_new_session=True, **quiet

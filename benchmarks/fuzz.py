@@ -196,7 +196,7 @@ def grow_words(folder: Path) -> list[bytes]:
     return [
         *grow(folder)[-4:],
         b"train cartpole200 --algo spaql --iterations 1 --rollouts 1 --seed 0 --scaling 2 --quiet --out",
-        b"results nowhere --json --digest",
+        b"study results nowhere --json --digest",
         b"show nowhere --step 0 --digits 3 --at 0,1,2,3",
         b"paper --quick --nothing",
     ]
@@ -210,10 +210,10 @@ def use_command(folder: Path, content: bytes) -> None:
     """Give a mutant to the command line: as a model, as a study, or as its words."""
     (folder / "mutant").write_bytes(content)
     path = str(folder / "mutant")
-    commands = [["evaluate", path, "--episodes", "1"], ["show", path, "--json"], ["sweep", path]]
+    commands = [["evaluate", path, "--episodes", "1"], ["show", path, "--json"], ["study", "run", path]]
     if not content.startswith(b"spaql"):
         words = content.decode(errors="replace").replace("\0", "").split()
-        commands = [[word[:200] for word in words if word not in ("paper", "sweep")]]
+        commands = [[word[:200] for word in words if word not in ("paper", "study")]]
     WATCH.on = True
     for words in commands:
         given = [str(folder / "out")] if words[-1:] == ["--out"] else []

@@ -66,10 +66,10 @@ def store(n: int) -> Row:
         row: Row = {"runs": n}
         csv = str(Path(folder) / "runs.csv")
         for name, words in (
-            ("results", [str(root), "--csv", csv]),
-            ("sweep", [str(study), "--out", str(root)]),
+            ("study results", [str(root), "--csv", csv]),
+            ("study run", [str(study), "--out", str(root)]),
         ):
-            row |= {f"{name}, {part}": x for part, x in command(name, *words).items()}
+            row |= {f"{name}, {part}": x for part, x in command(*name.split(), *words).items()}
         return row
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from spaql.errors import SettingError
 
 HOOKS = "spaql.hooks"
-"""The group of what the core calls in the middle of its own work, such as the page of `spaql show --html`."""
+"""The group of what the core calls in the middle of its own work, such as certificates in `spaql verify`."""
 
 
 def declared(group: str) -> list[EntryPoint]:

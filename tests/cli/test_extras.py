@@ -19,12 +19,12 @@ from spaql.plugins.sweeps.progress import SweepProgress
     ("command", "missing", "told"),
     [
         (
-            "compare --quick --out out",
+            "study compare --quick --out out",
             ["matplotlib", "scipy"],
             "The report needs matplotlib and scipy: pip inst",
         ),
         (
-            "compare --quick --out out",
+            "study compare --quick --out out",
             ["sb3_contrib"],
             "A network needs sb3_contrib: pip install 'spaql[base",
         ),

@@ -78,7 +78,7 @@ class Scripts(HTMLParser):
 def test_a_name_stays_within_the_scripts_of_a_page(tmp_path: Path) -> None:
     name = "voltage</script><!--<script>document.title='run'</script>"
     file = forged(name, tmp_path, "dc-motor-treesearch", ("controller", "problem"))
-    given = CliRunner().invoke(main, ["show", str(file), "--html", str(tmp_path / "page.html")])
+    given = CliRunner().invoke(main, ["page", str(file), "--out", str(tmp_path / "page.html")])
     assert given.exit_code == 0, given.output
     content = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<!--" not in content  # after which a browser looks for two ends of a script

@@ -27,7 +27,7 @@ def test_help_is_quick(tmp_path: Path) -> None:
     times = []
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert "Readable controllers" in run("--help", cwd=tmp_path).stdout
+        assert "readable controllers" in run("--help", cwd=tmp_path).stdout
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(times) < 0.5

@@ -64,8 +64,8 @@ def test_its_tests_and_a_small_version_of_its_study_run(tmp_path: Path) -> None:
     study = (folder / "sweep.toml").read_text()
     small = study.replace("seeds = 4", "seeds = 1").replace("200000", "3000")
     (folder / "small.toml").write_text(small.replace("[grid]", "fresh_episodes = 2\n[grid]"))
-    shell(folder, "spaql sweep small.toml --workers 2 --out store --quiet", **uncompiled)
-    assert "2 runs finished" in shell(folder, "spaql results store")
+    shell(folder, "spaql study run small.toml --workers 2 --out store --quiet", **uncompiled)
+    assert "2 runs finished" in shell(folder, "spaql study results store")
 
 
 @pytest.mark.long
@@ -83,4 +83,4 @@ def test_the_commands_of_its_readme_run(tmp_path: Path) -> None:
     assert "PID" in trained
     assert "pump power" in outputs["spaql show runs/first --digits 3"]
     assert all((folder / name).exists() for name in ("response.svg", "page.html", "firmware/controller.c"))
-    assert "8 runs finished" in outputs["spaql results studies/first"]
+    assert "8 runs finished" in outputs["spaql study results studies/first"]

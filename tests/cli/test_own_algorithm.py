@@ -95,7 +95,7 @@ def test_it_is_named_by_its_class_as_well(trained: Path) -> None:
     assert spaql(trained, "show", "named", "--algo", "lab.patient:Patient").returncode == 0
     study = 'iterations = 1\nproblems = ["cartpole200"]\nalgorithms = ["lab.patient:Patient"]\n'
     (trained / "study.toml").write_text(study + "seeds = 1\nrollouts = 1\n")
-    swept = spaql(trained, "sweep", "study.toml", "--out", "study", "--workers", "1", "--quiet")
+    swept = spaql(trained, "study", "run", "study.toml", "--out", "study", "--workers", "1", "--quiet")
     assert swept.returncode == 0, swept.stderr
     (trained / "imported").unlink()
 

@@ -47,9 +47,9 @@ def run(package: Path, *words: str, **environment: str) -> subprocess.CompletedP
 
 
 def test_it_is_listed_and_run(package: Path) -> None:
-    shown = run(package, "--help").stdout
-    assert "Run, compare and reproduce studies:\n" in shown
-    others = shown[shown.index("Of other packages:\n") :]
+    assert "hello" not in run(package, "--help").stdout
+    shown = run(package, "--help-all").stdout
+    others = shown[shown.index("Commands of other packages:\n") :]
     assert re.search(r"\n  hello +Say hello\.\n", others)
     assert run(package, "hello", "--name", "them").stdout == "hello them\n"
     assert "did you mean hello?" in run(package, "hallo").stderr
@@ -66,7 +66,7 @@ def test_one_that_cannot_be_loaded_says_why(name: str, said: str, package: Path)
     done = run(package, name, "--option", "3")
     assert done.returncode == 1
     assert done.stderr == f"Error: {said}\n"
-    assert said in " ".join(run(package, "--help").stdout.split())
+    assert said in " ".join(run(package, "--help-all").stdout.split())
 
 
 def test_one_that_two_packages_declare_is_refused(package: Path) -> None:
@@ -76,4 +76,4 @@ def test_one_that_two_packages_declare_is_refused(package: Path) -> None:
     (other / "entry_points.txt").write_text("[spaql.commands]\nhello = own_commands:hello\n")
     said = "hello of spaql.commands is declared by other and own: uninstall all but one."
     assert run(package, "hello").stderr == f"Error: {said}\n"
-    assert said in " ".join(run(package, "--help").stdout.split())
+    assert said in " ".join(run(package, "--help-all").stdout.split())

@@ -22,9 +22,20 @@ from spaql.export.languages.micropython import MicroPython
 from spaql.export.languages.octave import Octave
 
 SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
-COMMANDS = {
-    name: main.get_command(click.Context(main), name) for name in main.list_commands(click.Context(main))
-}
+
+
+def commands_of(group: click.Group, prefix: str = "") -> dict[str, click.Command]:
+    """Return all commands, those of a group with its name before theirs."""
+    named = {}
+    for name in group.list_commands(context := click.Context(group)):
+        command = group.get_command(context, name)
+        assert command is not None
+        full = f"{prefix}{name}"
+        named |= commands_of(command, f"{full} ") if isinstance(command, click.Group) else {full: command}
+    return named
+
+
+COMMANDS = commands_of(main)
 
 
 @pytest.fixture(scope="module")
@@ -67,33 +78,35 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "improve": (["improve", "RUN", "--steps", "2000", "--episodes", "2", "--out", "better"], "change"),
     "simplify": (["simplify", "RUN", "--episodes", "3", "--out", "small.spaql"], "saved"),
     "edit": (["edit", "RUN", "--leaf", "1", "--lock", "--episodes", "1", "--out", "e.spaql"], "after"),
+    "zoo": (["zoo"], "controllers"),
     "show": (["show", "RUN"], "rules"),
+    "page": (["page", "RUN", "--out", "page.html"], "file"),
     "model": (["model", PLANTREE], "cells"),
     "draw": (["draw", "RUN", "map", "--x", "2", "--y", "3", "--episodes", "2"], "file"),
     "evaluate": (["evaluate", "RUN", "--episodes", "1"], "mean"),
     "stress": (["stress", "RUN", "--starts", "4"], "success"),
     "verify": (["verify", "TREE", "--seconds", "1"], "proven"),
     "export": (["export", "RUN", "--to", "python", "--points", "100", "--out", "code"], "points"),
-    "sweep": (["sweep", "study.toml", "--workers", "1", "--out", "store"], "runs"),
-    "results": (["results", "store"], "groups"),
+    "study run": (["study", "run", "study.toml", "--workers", "1", "--out", "store"], "runs"),
+    "study results": (["study", "results", "store"], "groups"),
     "paper": (["paper", "--only", "trpo", "--quick", "--out", "paper"], "claims"),
-    "compare": (["compare", "--only", "classical", "--quick", "--out", "compare"], "pairs"),
+    "study compare": (["study", "compare", "--only", "classical", "--quick", "--out", "compare"], "pairs"),
     "check": (["check", "CartPole-v1"], "checks"),
     "warm-up": (["warm-up", "--quiet"], "kernels"),
 }  # fmt: skip
 
 
-def takes_json(command: click.Command | None) -> bool:
-    return command is not None and any(param.name == "as_json" for param in command.params)
+def takes_json(command: click.Command) -> bool:
+    return any(param.name == "as_json" for param in command.params)
 
 
 def test_every_command_that_reports_does_so_as_json() -> None:
     assert {name for name, command in COMMANDS.items() if takes_json(command)} == set(REPORTING)
-    assert set(COMMANDS) - set(REPORTING) == {"zoo"}  # it is a group of two that report
+    assert set(COMMANDS) == set(REPORTING)
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in REPORTING if name not in ("paper", "compare", "sweep", "results")]
+    "name", [name for name in REPORTING if name != "paper" and not name.startswith("study")]
 )
 @pytest.mark.usefixtures("_in_an_empty_folder")
 def test_stdout_is_one_json_document(name: str, run: str, log: str) -> None:
@@ -132,13 +145,13 @@ def test_what_environments_print_does_not_get_into_the_json(tmp_path: Path) -> N
     """Also of a sweep, whose environments are in other processes; the module is found in this folder."""
     (tmp_path / "noisy.py").write_text(NOISY)
     (tmp_path / "study.toml").write_text(STUDY.replace("cartpole200", "noisy:Noisy-v0"))
-    sweep = [SPAQL, "sweep", "study.toml", "--workers", "1", "--out", "store", "--json", "--quiet"]
+    sweep = [SPAQL, "study", "run", "study.toml", "--workers", "1", "--out", "store", "--json", "--quiet"]
     done = subprocess.run(sweep, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["finished"] == 1
     assert "a word on stdout" in done.stderr
     shown = subprocess.run(
-        [SPAQL, "results", "store", "--json"], cwd=tmp_path, capture_output=True, text=True
+        [SPAQL, "study", "results", "store", "--json"], cwd=tmp_path, capture_output=True, text=True
     )
     assert json.loads(shown.stdout)["groups"][0]["runs"] == 1
 
@@ -164,7 +177,7 @@ def test_an_interrupted_command_ends_with_130(tmp_path: Path) -> None:
         (["show", "nowhere"], 1),
         (["check", "nowhere"], 1),
         (["new", "/proc/nowhere"], 1),
-        (["show", "RUN", "--html", "/proc/card.html"], 1),
+        (["page", "RUN", "--out", "/proc/card.html"], 1),
         (["show"], 2),
         (["show", "RUN", "--digits", "few"], 2),
         (["shw", "RUN"], 2),
@@ -174,7 +187,7 @@ def test_exit_codes(words: list[str], code: int, run: str) -> None:
     done = CliRunner().invoke(main, [run if word == "RUN" else word for word in words])
     assert done.exit_code == code, done.output
     assert "Traceback" not in done.output
-    assert f"\n    {code} " in CliRunner().invoke(main, ["--help"]).stdout
+    assert f"\n    {code} " in CliRunner().invoke(main, ["--help-all"]).stdout
 
 
 def test_a_reader_that_goes_away_is_no_error(run: str) -> None:
@@ -200,13 +213,14 @@ def completions(*words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["s"], ["plain,simplify", "plain,show", "plain,stress", "plain,sweep"]),
+        (["s"], ["plain,show", "plain,stress", "plain,simplify", "plain,study"]),
         (["train", "cartp"], ["plain,cartpole200", "plain,CartPole-v1"]),
         (["train", "x", "--algo", "spa"], ["plain,spaql", "plain,spaql-ts"]),
         (["train", "x", "--temperature-m"], ["plain,--temperature-min"]),
         (["export", "--to", "p"], ["plain,plcopen", "plain,python"]),
         (["show", "ru"], ["file,ru"]),
-        (["zoo", ""], ["plain,get", "plain,list"]),
+        (["zoo", "oven"], ["plain,oven-treesearch"]),
+        (["study", "r"], ["plain,results", "plain,run"]),
     ],
 )
 def test_completion(words: list[str], expected: list[str]) -> None:
@@ -235,7 +249,6 @@ def test_a_real_fish_completes(tmp_path: Path) -> None:
 
 def test_what_the_help_says_is_what_there_is() -> None:
     assert tuple(EXPORTERS) == TARGETS
-    assert COMMANDS["export"] is not None
     points = next(param for param in COMMANDS["export"].params if param.name == "points")
     targets = [target for target, _ in (FORMS | SLOW_FORMS).values()]
     slow = {type(one) for one in targets if one.points != 1_000_000}
@@ -250,7 +263,7 @@ def test_the_help_of_a_command_is_quick() -> None:
 import sys
 from spaql.cli import main
 for name in {[name for name in COMMANDS if name != "train"]}:
-    try: main([name, "--help"])
+    try: main([*name.split(), "--help"])
     except SystemExit: pass
     assert not {{"numpy", "numba", "gymnasium"}} & set(sys.modules), name
 """

@@ -81,7 +81,7 @@ def test_in_a_process_of_its_own(folder: Path, ends_by: str) -> None:
 @needs_signals
 def test_in_a_worker(folder: Path) -> None:
     (folder / "study.toml").write_text(STUDY, encoding="utf-8")
-    done = run(folder, "sweep", "study.toml", "--workers", "1", "--out", "study", ends_by="a crash")
+    done = run(folder, "study", "run", "study.toml", "--workers", "1", "--out", "study", ends_by="a crash")
     assert done.returncode == 1
     assert "The worker process died (SIGSEGV, Segmentation fault): code that it ran" in done.stdout
     assert "Aborted" not in done.stderr

@@ -110,7 +110,7 @@ AT = {"laws": "1,0,0", "mirrored": "1,0,0", "memory": "0.1,0,0.5"}
 TOOLS = {
     "show": "show RUN --numbers --digits 3",
     "show at an observation": "show RUN --at AT",
-    "page": "show RUN --html OUT.html",
+    "page": "page RUN --out OUT.html",
     "tree": "draw RUN tree --out OUT.svg",
     "map": "draw RUN map --x X --y Y --out OUT.svg",
     "phase portrait": "draw RUN phase --x X --y Y --episodes 2 --out OUT.svg",

@@ -17,11 +17,11 @@ PACKAGE = Path(spaql.__file__).parent
 PLUGINS = sorted(file.parent.name for file in PACKAGE.glob("plugins/*/__init__.py"))
 REFUSED = {
     "certificates": ["verify", "run", "--certificate", "proof", "--quiet"],
-    "compare": ["compare"],
+    "compare": ["study", "compare"],
     "fmu": ["export", "run", "--to", "fmu", "--out", "code"],
-    "page": ["show", "run", "--html", "page.html"],
+    "page": ["page", "run"],
     "paper": ["paper"],
-    "sweeps": ["sweep", "study.toml"],
+    "sweeps": ["study", "results", "store"],
 }
 """A command that needs each plugin; hardware is used from Python alone."""
 NAMES = {"hardware": "spaql.Hardware", "sweeps": "spaql.sweep"}

@@ -8,17 +8,17 @@ from typing import Any
 import click
 
 from spaql.cli.arguments import algorithm_option, read_to_play
+from spaql.cli.command import command
 from spaql.cli.group import FAILED
 from spaql.cli.option_groups import problem_options
-from spaql.cli.report import Report, reports
+from spaql.cli.report import Report
 from spaql.errors import SettingError
 
 
-@click.command()
+@command("the findings")
 @click.argument("subject", metavar="ENV_OR_RUN")
 @problem_options("horizon", "options")
 @algorithm_option
-@reports("the findings")
 def check(subject: str, described: dict[str, Any]) -> Report:
     """Check whether ENV_OR_RUN meets its contract.
 

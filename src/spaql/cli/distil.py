@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import complete_environment, quiet_option, refuse_occupied
+from spaql.cli.command import command
 from spaql.cli.option_groups import problem_options
-from spaql.cli.report import PATH, Report, reports
+from spaql.cli.report import PATH, Report
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from spaql.simulate import Evaluation
 
 
-@click.command()
+@command("sizes, returns and steps")
 @click.argument("file", metavar="FILE")
 @click.option("--env", required=True, shell_complete=complete_environment, help="environment of the policy")
 @click.option("--out", type=PATH, required=True, help="run folder to write")
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 )
 @problem_options("options", "parallel")
 @quiet_option
-@reports("sizes, returns and steps")
 def distil(
     file: str,
     env: str,

@@ -18,7 +18,8 @@ from spaql.cli.arguments import (
     read,
     read_to_play,
 )
-from spaql.cli.report import PATH, Report, named, read_number, reports
+from spaql.cli.command import command
+from spaql.cli.report import PATH, Report, named, read_number
 from spaql.entry_points import declared_names, find_declared, load_declared
 from spaql.errors import SettingError, require
 
@@ -71,7 +72,7 @@ def _parse_fixed(
     return {_observation(name): read_number(number) for name, number in pairs}
 
 
-@click.command()
+@command("the name of the file")
 @click.argument("run", type=PATH)
 @click.argument("kind", type=Choice((*_TAKES, *STUDY_KINDS)), metavar="KIND")
 @click.option(
@@ -95,7 +96,6 @@ def _parse_fixed(
 )
 @click.option("--out", type=PATH, help="file: .svg, .pdf or .png  [default: KIND.svg]")
 @algorithm_option
-@reports("the name of the file")
 def draw(run: Path, kind: str, out: Path | None, **options: Any) -> Report:
     """Draw the policy in RUN, a run folder or a model file, or the study in it.
 
@@ -110,7 +110,7 @@ def draw(run: Path, kind: str, out: Path | None, **options: Any) -> Report:
       counterexample  an episode that refutes the statement of `spaql verify`
 
     \b
-    or, for the finished runs in a folder written by `spaql sweep`,
+    or, for the finished runs in a folder written by `spaql study run`,
       curves   return against interactions, with 95 % intervals over seeds
       scores   final returns by algorithm and problem
 
@@ -196,7 +196,7 @@ def _of_study(study: Path, kind: str) -> Record:
 
     if study.is_file() or (study / MODEL_FILE).exists():
         raise SettingError(
-            f"{study} is a single run, and {kind} needs a study: give a folder written by `spaql sweep`, "
+            f"{study} is a single run, and {kind} needs a study: give a folder written by `spaql study run`, "
             f"or draw one of {', '.join(_TAKES)}."
         )
     entry = find_declared(_FIGURES, kind)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_action, read_to_play, run_argument
-from spaql.cli.report import PATH, Report, named, read_number, reports
+from spaql.cli.command import command
+from spaql.cli.report import PATH, Report, named, read_number
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from spaql.controllers import Controller
 
 
-@click.command()
+@command("the returns before and after")
 @run_argument
 @click.option("--leaf", type=int, help="number of the leaf to change (see spaql show RUN --numbers)")
 @click.option(
@@ -42,12 +43,11 @@ if TYPE_CHECKING:
     "file",
     metavar="FILE",
     type=PATH,
-    help="take all parameters from a JSON file, as saved from the page of `spaql show --html`",
+    help="take all parameters from a JSON file, as saved from the page of `spaql page`",
 )
 @click.option("--out", type=PATH, required=True, help="model file to write")
 @click.option("--episodes", default=100, help="episodes that compare before and after")
 @click.option("--seed", default=0, help="seed of the episodes")
-@reports("the returns before and after")
 def edit(
     run: Path,
     leaf: int | None,

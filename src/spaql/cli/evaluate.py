@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import parse_methods, read_to_play, run_argument
+from spaql.cli.command import command
 from spaql.cli.option_groups import problem_options
-from spaql.cli.report import Report, reports
+from spaql.cli.report import Report
 from spaql.errors import SettingError
 from spaql.formatting import counted, number, places, short, with_interval
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from spaql.simulate import Evaluation
 
 
-@click.command()
+@command("the result")
 @run_argument
 @click.option("--env", help="use another environment with the same spaces  [default: that of the run]")
 @click.option("--episodes", default=100, help="number of episodes")
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 @click.option(
     "--steps", type=int, help="simulator steps to tune each of them  [default: as many as the run used]"
 )
-@reports("the result")
 def evaluate(
     run: Path,
     env: str | None,

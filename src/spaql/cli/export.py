@@ -16,8 +16,9 @@ from spaql.cli.arguments import (
     read_to_play,
     run_argument,
 )
+from spaql.cli.command import command
 from spaql.cli.group import FAILED
-from spaql.cli.report import PATH, Report, reports
+from spaql.cli.report import PATH, Report
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.formatting import counted, number, places
 
@@ -52,7 +53,7 @@ class _TargetOption(click.Option):
         return super().get_help_record(ctx)
 
 
-@click.command()
+@command("the equivalence check")
 @run_argument
 @click.option(
     "--to",
@@ -85,7 +86,6 @@ class _TargetOption(click.Option):
     type=PATH,
     help="instead compare the hashes in an exported file with those of RUN",
 )
-@reports("the equivalence check")
 def export(
     run: Path,
     target: str | None,

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from spaql.cli.arguments import quiet_option, refuse_occupied
+from spaql.cli.command import command
 from spaql.cli.group import FAILED
 from spaql.cli.option_groups import constraint_option
-from spaql.cli.report import PATH, Report, named, names, numbers, reports
+from spaql.cli.report import PATH, Report, named, names, numbers
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -18,7 +19,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return dict(named(value, "speed=target") for value in values)
 
 
-@click.command()
+@command("the verdict and its evidence")
 @click.argument("logs", type=PATH, nargs=-1, required=True)
 @click.option(
     "--observations", metavar="NAME,...", callback=names, required=True, help="columns of the observations"
@@ -60,7 +61,6 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option("--out", type=PATH, help="run folder  [default: runs/LOG/fit/seed=SEED]")
 @click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")
 @quiet_option
-@reports("the verdict and its evidence")
 def fit(
     logs: tuple[Path, ...],
     seed: int,

@@ -7,12 +7,14 @@ import io
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import Any, TextIO
 
 import click
 
+from spaql.cli.command import HelpAll
 from spaql.cli.report import say
 from spaql.errors import SettingError, SpaqlError, SpaqlWarning, nearest
 from spaql.languages import on_terminal
@@ -22,21 +24,65 @@ FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 
 GROUP = "spaql.commands"
 """The entry points by which a package declares commands, each a `click.Command`, under their names."""
-STUDIES = "Run, compare and reproduce studies"
-"""The section of the help for the commands of spaql's own plugins."""
-_OTHERS = "Of other packages"
-"""The section for the commands that other packages declare."""
+_OTHERS = "Commands of other packages"
+"""The heading of the commands that no section names."""
 _SUMMARY = 200
-"""Largest number of characters of the summary of a plugin's command in the help."""
+"""Largest number of characters of the summary of a declared command in the help."""
+_MORE = """\b
+More commands, and exit codes:  spaql --help-all
+Options and examples:           spaql COMMAND --help"""
 
 
-class LazyGroup(click.Group):
-    """Commands by name, in sections: `--help` and completion need not import what a command needs."""
+class Commands(HelpAll, click.Group):
+    """The commands that packages declare in a group of entry points; each is loaded when it is used."""
 
-    def __init__(self, *args: Any, sections: dict[str, dict[str, str]], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, declared: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._group = declared
+
+    @cached_property
+    def _declared(self) -> list[str]:
+        """The declared names, read once when first needed."""
+        from spaql.entry_points import declared_names  # imports much that most commands do not need
+
+        return declared_names(self._group)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return self._declared
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command, loading its module; if it cannot be loaded, running it says so."""
+        if name not in self._declared:
+            return None
+        try:
+            return _loaded(self._group, name)
+        except SettingError as error:
+            return _Unloadable(name, error)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the requested command, or fail, suggesting the command that was probably meant."""
+        name = args[0]
+        if not name.startswith("-") and name not in (known := self.list_commands(ctx)):
+            ctx.fail(f"There is no command {name!r}: {nearest(name, known)}")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(Commands):
+    """All commands of the program, in sections; `--help` and completion import only what is declared.
+
+    Sections have the summaries of the commands of this package. The summary of a declared command is its own.
+    """
+
+    def __init__(
+        self, *args: Any, sections: dict[str, dict[str, str]], common: Sequence[str], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, declared=GROUP, **kwargs)
         self._sections = sections
-        self._names = [name for commands in sections.values() for name in commands]
+        self._common = common
+        self._own = [name for rows in sections.values() for name, summary in rows.items() if summary]
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command; characters that stdout or stderr cannot encode are escaped."""
@@ -47,48 +93,44 @@ class LazyGroup(click.Group):
             faulthandler.enable()
         return super().main(*args, **kwargs)
 
-    @cached_property
-    def _plugins(self) -> list[str]:
-        """The commands that installed packages declare, read once when first needed."""
-        from spaql.entry_points import declared_names  # imports much that most commands do not need
-
-        return [name for name in declared_names(GROUP) if name not in self._names]
-
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands, in the order of the help."""
-        return [*self._names, *self._plugins]
+        """Return the names of all commands."""
+        return list(dict.fromkeys([*self._own, *self._declared]))
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return a command, loading its module."""
-        if name in self._names:
-            file = name.replace("-", "_")
-            command: click.Command = getattr(import_module(f"spaql.cli.{file}"), file)
-            return command
-        return _of_plugin(name) if name in self._plugins else None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the requested command, or fail, suggesting the command that was probably meant."""
-        name = args[0]
-        if not name.startswith("-") and name not in self._names and name not in self._plugins:
-            ctx.fail(f"There is no command {name!r}: {nearest(name, self.list_commands(ctx))}")
-        return super().resolve_command(ctx, args)
+        if name not in self._own:
+            return super().get_command(ctx, name)
+        file = name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"spaql.cli.{file}"), file)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands of each section with their summaries, then those of plugins."""
-        width = max(map(len, self.list_commands(ctx)))
-        sections = dict(self._sections)
-        for name in self._plugins:
-            command = _of_plugin(name)
-            is_own = getattr(command.callback, "__module__", "").startswith("spaql.")
-            section = STUDIES if is_own else _OTHERS
-            sections[section] = sections.get(section, {}) | {name: command.get_short_help_str(_SUMMARY)}
-        for section, commands in sections.items():
-            if not commands:
-                continue
-            with formatter.section(section):
-                formatter.write_dl([(f"{name:{width}}", does) for name, does in commands.items()])
+        """Write the common commands, or all of them, with their summaries."""
+        known = self.list_commands(ctx)
+        shown = known if self.shows_all(ctx) else [name for name in self._common if name in known]
+        listed = {name for rows in self._sections.values() for name in rows}
+        others = {name: "" for name in known if name not in listed}
+        for section, rows in {**self._sections, _OTHERS: others}.items():
+            texts = [(name.ljust(8), self._summary(ctx, name)) for name in rows if name in shown]
+            if texts:
+                with formatter.section(section):
+                    formatter.write_dl(texts)
+
+    def _summary(self, ctx: click.Context, name: str) -> str:
+        if name in self._own:
+            return next(rows[name] for rows in self._sections.values() if name in rows)
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(_SUMMARY) if command is not None else ""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the exit codes, or how to see them and all commands."""
+        if self.shows_all(ctx):
+            super().format_epilog(ctx, formatter)
+        else:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(_MORE)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the requested command; errors end it with a message and an exit code."""
@@ -110,18 +152,15 @@ class LazyGroup(click.Group):
             raise click.ClickException(on_terminal(f"{error.strerror or error}{where}")) from error
 
 
-def _of_plugin(name: str) -> click.Command:
-    """Return a command that one package declares; if it cannot be loaded, running it says so."""
+def _loaded(group: str, name: str) -> click.Command:
+    """Return a command that one package declares."""
     from spaql.entry_points import find_declared, load_declared, origin_of
 
-    try:
-        entry = find_declared(GROUP, name)
-        assert entry is not None
-        command = load_declared(entry)
-        if not isinstance(command, click.Command):
-            raise SettingError(f"{origin_of(entry)} is not a click.Command.")
-    except SettingError as error:
-        return _Unloadable(name, error)
+    entry = find_declared(group, name)
+    assert entry is not None
+    command = load_declared(entry)
+    if not isinstance(command, click.Command):
+        raise SettingError(f"{origin_of(entry)} is not a click.Command.")
     return command
 
 

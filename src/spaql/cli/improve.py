@@ -8,15 +8,16 @@ from typing import Any
 import click
 
 from spaql.cli.arguments import quiet_option, read_to_play, refuse_occupied, run_argument
+from spaql.cli.command import command
 from spaql.cli.option_groups import problem_options
-from spaql.cli.report import PATH, Report, reports
+from spaql.cli.report import PATH, Report
 from spaql.errors import SettingError
 from spaql.formatting import counted, with_interval
 
 _EPISODES = 100
 
 
-@click.command()
+@command("the returns before and after")
 @run_argument
 @click.option("--steps", default=1_000_000, help="simulator steps")
 @click.option("--out", type=PATH, required=True, help="run folder to write")
@@ -25,7 +26,6 @@ _EPISODES = 100
 @click.option("--episodes", default=_EPISODES, help="episodes that compare before and after")
 @problem_options("parallel", "ray")
 @quiet_option
-@reports("the returns before and after")
 def improve(
     run: Path,
     steps: int,

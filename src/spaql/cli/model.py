@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_to_play, run_argument
-from spaql.cli.report import PATH, Report, reports
+from spaql.cli.command import command
+from spaql.cli.report import PATH, Report
 from spaql.errors import SettingError
 
 if TYPE_CHECKING:
@@ -16,14 +17,13 @@ if TYPE_CHECKING:
     from spaql.learned_plants import PlantModel, PredictionErrors
 
 
-@click.command()
+@command("its size and errors")
 @run_argument
 @click.option("--digits", default=3, help="round numbers to n digits")
 @click.option("--errors", is_flag=True, help="print prediction errors instead")
 @click.option("--episodes", default=20, help="number of fresh episodes for --errors")
 @click.option("--seed", default=0, help="seed of the fresh episodes")
 @click.option("--out", type=PATH, help="save the model to a .spaql file, in which agents can be trained")
-@reports("its size and errors")
 def model(
     run: Path,
     digits: int,

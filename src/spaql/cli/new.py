@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from spaql.cli.report import PATH, Report, reports
+from spaql.cli.command import command
+from spaql.cli.report import PATH, Report
 from spaql.errors import SettingError
 
 _SUFFIX = ".template"
@@ -16,9 +17,8 @@ _HIDDEN = "dot-"
 """Prefix of a template for a file whose name starts with a dot."""
 
 
-@click.command()
+@command("the names of the files")
 @click.argument("folder", metavar="NAME", type=PATH)
-@reports("the names of the files")
 def new(folder: Path) -> Report:
     """Create a project for your own plant in the new folder NAME.
 

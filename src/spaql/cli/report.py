@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import csv
-import functools
-import json
 import math
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,34 +33,13 @@ class Report:
     """Exit code: 1 if faults were found."""
 
 
-def reports(what: str) -> Callable[[Callable[..., Report]], Callable[..., None]]:
-    """Add the option --json, which prints only the data on stdout, to a command that returns a `Report`."""
-
-    def decorate(command: Callable[..., Report]) -> Callable[..., None]:
-        @click.option("--json", "as_json", is_flag=True, help=f"print {what} as JSON")
-        @functools.wraps(command)
-        def reporting(*args: Any, as_json: bool, **kwargs: Any) -> None:
-            with _others_on_stderr() if as_json else nullcontext():
-                report = command(*args, **kwargs)
-                content = report.data if as_json else report.text
-                content = content() if callable(content) else content
-            shown = json.dumps(without_infinities(content), allow_nan=False) if as_json else content
-            say(shown, nl=not shown.endswith("\n"))
-            if report.code:
-                raise click.exceptions.Exit(report.code)
-
-        return reporting
-
-    return decorate
-
-
 def say(text: str, *, nl: bool = True, err: bool = False) -> None:
     """Print text without the control sequences that names may contain."""
     click.echo(on_terminal(text), nl=nl, err=err)
 
 
 @contextmanager
-def _others_on_stderr() -> Iterator[None]:
+def others_on_stderr() -> Iterator[None]:
     """Redirect stdout of environments, compilers and workers to stderr."""
     kept = os.dup(1)
     os.dup2(2, 1)

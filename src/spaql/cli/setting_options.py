@@ -11,6 +11,7 @@ import click
 
 from spaql.agents import Agent, agent_type, agent_types
 from spaql.cli.arguments import Choice
+from spaql.cli.command import Command
 from spaql.errors import SettingError
 
 SHIPPED = {name: agent for name, agent in agent_types().items() if agent.__module__.startswith("spaql.")}
@@ -27,8 +28,8 @@ class _SettingOption(click.Option):
         self.algorithms = algorithms
 
 
-class TrainCommand(click.Command):
-    """A command whose help lists the settings of the algorithms separately from the common options.
+class TrainCommand(Command):
+    """A command whose help lists the settings of the algorithms under their names.
 
     The user's own algorithm is imported before the options are read, and adds its settings to them.
     """
@@ -47,17 +48,11 @@ class TrainCommand(click.Command):
         known = {param.name for param in params}
         return params + [option for option in ctx.meta.get(_OWN_SETTINGS, ()) if option.name not in known]
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in sections."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
-                of = param.algorithms if isinstance(param, _SettingOption) else []
-                title = f"Settings of {', '.join(of)}" if of else "Options"
-                sections.setdefault(title, []).append(record)
-        for title, records in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+    def heading(self, option: click.Parameter) -> str:
+        """Return the algorithms that have a setting, or the heading of another option."""
+        if isinstance(option, _SettingOption):
+            return f"Settings of {', '.join(option.algorithms)}"
+        return super().heading(option)
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import made_by, read, read_to_play, run_argument
-from spaql.cli.report import PATH, Report, numbers_or_names, reports
+from spaql.cli.arguments import made_by, read, run_argument
+from spaql.cli.command import command
+from spaql.cli.report import Report, numbers_or_names
 from spaql.errors import SettingError
 from spaql.formatting import counted
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from spaql.controllers.explanation import Explanation
 
 
-@click.command()
+@command("the tree and its rules")
 @run_argument
 @click.option("--digits", type=int, help="round numbers to n digits  [default: exact]")
 @click.option("--numbers", "numbered", is_flag=True, help="write the number of each leaf and rule")
@@ -31,15 +32,12 @@ if TYPE_CHECKING:
     callback=numbers_or_names,
     help="explain the action for this observation instead; features are given by name, as error=0.2,speed=1",
 )
-@click.option("--html", "card", type=PATH, help="write an interactive page: tree, map and plant")
 @click.option("--step", type=int, help="time step to show (AQL has one policy per step)")
-@reports("the tree and its rules")
 def show(
     run: Path,
     digits: int | None,
     numbered: bool,
     at: list[float] | dict[str, float] | None,
-    card: Path | None,
     step: int | None,
 ) -> Report:
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
@@ -52,29 +50,17 @@ def show(
       spaql show runs/cartpole --digits 3
       spaql show runs/cartpole --at 0,0.1,0.05,-0.2
       spaql show motor.spaql --at error=0.2,speed=1
-      spaql show runs/cartpole --html page.html
       spaql show runs/cartpole --json | jq .rules
       spaql show runs/aql --step 0
     """
     from spaql.controllers import controller_of
 
-    if card is not None:
-        return _card(run, card)
     source = read(run)
     if at is not None:
         explanation = _explanation(source, at, step)
         return Report(lambda: dataclasses.asdict(explanation), str(explanation))
     tree = controller_of(source, step)
     return Report(lambda: _data(source, tree), lambda: _text(source, tree, digits, numbered))
-
-
-def _card(run: Path, card: Path) -> Report:
-    from spaql.archive import write_atomically
-    from spaql.entry_points import load_hook
-
-    page: str = load_hook("page")(run, read_to_play(run))
-    write_atomically(card, page.encode())
-    return Report({"file": str(card)}, str(card))
 
 
 def _explanation(source: Agent | Design, at: list[float] | dict[str, float], step: int | None) -> Explanation:

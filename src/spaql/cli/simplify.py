@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_to_play, run_argument
-from spaql.cli.report import PATH, Report, reports
+from spaql.cli.command import command
+from spaql.cli.report import PATH, Report
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from spaql.simulate import Evaluation
 
 
-@click.command()
+@command("the trees")
 @run_argument
 @click.option("--out", type=PATH, help="save the chosen tree as a new controller")
 @click.option("--leaves", type=int, help="choose the best with at most n leaves  [default: by --loss]")
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 )
 @click.option("--episodes", default=100, help="episodes for each tree")
 @click.option("--seed", default=0, help="seed of the episodes")
-@reports("the trees")
 def simplify(
     run: Path, out: Path | None, leaves: int | None, loss: float, episodes: int, seed: int
 ) -> Report:

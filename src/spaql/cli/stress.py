@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_to_play, run_argument
-from spaql.cli.report import PATH, Report, named, numbers, read_numbers, reports
+from spaql.cli.command import command
+from spaql.cli.report import PATH, Report, named, numbers, read_numbers
 from spaql.errors import SettingError, require
 from spaql.formatting import number
 
@@ -29,7 +30,7 @@ def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     return values
 
 
-@click.command()
+@command("the result")
 @run_argument
 @click.option("--starts", default=2_000, help="number of starts")
 @click.option("--seed", default=0, help="seed of the starts, episodes and noise")
@@ -67,7 +68,6 @@ def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     nargs=2,
     help="indices of the state variables on the axes of the map, such as 0 2",
 )
-@reports("the result")
 def stress(
     run: Path,
     starts: int,

@@ -17,9 +17,10 @@ from spaql.agents.run_folder import CHECKPOINT_FILE
 from spaql.agents.train_tries import TRIES_FILE
 from spaql.agents.tries import SELECTION_EPISODES
 from spaql.cli.arguments import ChoiceOrOwn, complete_environment, quiet_option
+from spaql.cli.command import command
 from spaql.cli.default_algorithm import CHOSEN, default_algorithm, recommended
 from spaql.cli.option_groups import problem_options
-from spaql.cli.report import PATH, Report, reports, say
+from spaql.cli.report import PATH, Report, say
 from spaql.cli.setting_options import SHIPPED, TrainCommand, own_settings, setting_options
 from spaql.cli.training import Training, train_once
 from spaql.cli.tries import train_several
@@ -33,7 +34,18 @@ _SEARCH_STEPS = 1_000_000
 """Default number of training steps of treesearch."""
 
 
-@click.command(cls=TrainCommand)
+@command(
+    "the result",
+    cls=TrainCommand,
+    more={
+        "Several seeds": ("selection_episodes", "workers"),
+        "The environment": (
+            "horizon", "levels", "reference", "observation_names", "action_names", "gymnasium", "parallel",
+            "ray",
+        ),
+        "Training by iterations": ("iterations",),
+    },
+)  # fmt: skip
 @click.argument("env", shell_complete=complete_environment)
 @click.option(
     "--algo",
@@ -80,7 +92,6 @@ _SEARCH_STEPS = 1_000_000
     help="afterwards, verify the closed loop for 60 s",
 )
 @quiet_option
-@reports("the result")
 @setting_options
 def train(
     env: str,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, algorithm_option, existing_run, quiet_option, read_to_play
-from spaql.cli.report import PATH, Report, named, numbers, read_numbers, reports
+from spaql.cli.command import command
+from spaql.cli.report import PATH, Report, named, numbers, read_numbers
 from spaql.entry_points import load_hook
 from spaql.errors import SettingError, require
 from spaql.formatting import duration
@@ -35,7 +36,7 @@ def _ranges(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     return ranges
 
 
-@click.command()
+@command("the result")
 @click.argument("run", type=PATH, required=False)
 @click.option("--seconds", default=60.0, help="processor time for the search")
 @click.option("--starts", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="initial states")
@@ -80,7 +81,6 @@ def _ranges(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 )
 @quiet_option
 @algorithm_option
-@reports("the result")
 def verify(
     run: Path | None,
     seconds: float,
@@ -100,7 +100,7 @@ def verify(
     The plant must be given as equations: a classic control problem, or your own plant. Without
     --starts, --target and so on, a sensible statement for the plant is used. Every cell of the
     state space is proven, refuted by an episode, or undecided. The verdict is stored next to the model, for
-    `spaql show --html` and `spaql draw RUN counterexample`.
+    `spaql page` and `spaql draw RUN counterexample`.
 
     \b
     Examples:

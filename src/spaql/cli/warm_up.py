@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from contextlib import closing
 
-import click
-
 from spaql.cli.arguments import quiet_option
-from spaql.cli.report import Report, reports
+from spaql.cli.command import command
+from spaql.cli.report import Report
 from spaql.formatting import counted, duration
 
 
-@click.command("warm-up")
+@command("what was compiled")
 @quiet_option
-@reports("what was compiled")
 def warm_up(quiet: bool) -> Report:
     """Compile the kernels of PlanTree before the first training.
 

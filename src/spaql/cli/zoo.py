@@ -8,44 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spaql.cli.report import PATH, Report, reports
+from spaql.cli.command import command
+from spaql.cli.report import PATH, Report
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
     from spaql.zoo import Beside, Entry
 
 
-@click.group()
-def zoo() -> None:
-    """List the trained controllers that ship with spaql, or save one to a file.
+def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from spaql.zoo import names
 
-    \b
-    Examples:
-      spaql zoo list
-      spaql zoo get oven-treesearch --out oven.spaql
-      spaql show oven.spaql --digits 3
-    """
-
-
-@zoo.command("list")
-@reports("the controllers with all results")
-def list_controllers() -> Report:
-    """List the controllers with their returns in fresh episodes and their sizes.
-
-    Seeds were not selected: all are 0. "compared with" is the best classical controller tuned for the
-    problem, in the same episodes; --json also has networks and bounds.
-
-    \b
-    Examples:
-      spaql zoo list
-      spaql zoo list --json | jq '.controllers[] | select(.problem == "spaql/Oven-v0")'
-    """
-    from spaql.tables import aligned
-    from spaql.zoo import entries
-
-    controllers = entries()
-    data = {"controllers": [dataclasses.asdict(controller) for controller in controllers]}
-    return Report(data, lambda: aligned([_cells(controller) for controller in controllers]))
+    return [name for name in names() if name.startswith(incomplete)]
 
 
 def _cells(controller: Entry) -> dict[str, str]:
@@ -68,23 +42,33 @@ def _beside(other: Beside, controller: Entry) -> str:
     return f"{other.name} {number(other.mean, places(controller.mean, controller.ci95))}"
 
 
-@zoo.command()
-@click.argument("name")
-@click.option("--out", type=PATH, required=True, help="file to write, such as oven.spaql")
-@reports("the file name and the results of the controller")
-def get(name: str, out: Path) -> Report:
-    """Save the controller NAME to a file that every command takes as RUN.
+@command("the controllers with all results, or the file and the results of one")
+@click.argument("name", required=False, shell_complete=_complete_name)
+@click.option("--out", type=PATH, help="file to write  [default: NAME.spaql]")
+def zoo(name: str | None, out: Path | None) -> Report:
+    """List the trained controllers that ship with spaql, or save the one called NAME to a file.
+
+    The list has returns in fresh episodes, and sizes. Seeds were not selected: all are 0. "compared with" is
+    the best classical controller tuned for the problem, in the same episodes; --json also has networks and
+    bounds. A file that is saved is a RUN for every command.
 
     \b
     Examples:
-      spaql zoo get oven-treesearch --out oven.spaql
+      spaql zoo
+      spaql zoo oven-treesearch --out oven.spaql
       spaql evaluate oven.spaql --beside pid,lqr
-      spaql export oven.spaql --to c --out firmware
+      spaql zoo --json | jq '.controllers[] | select(.problem == "spaql/Oven-v0")'
     """
     from spaql.archive import write_atomically
-    from spaql.zoo import content, entry
+    from spaql.tables import aligned
+    from spaql.zoo import content, entries, entry
 
+    if name is None:
+        controllers = entries()
+        data = {"controllers": [dataclasses.asdict(controller) for controller in controllers]}
+        return Report(data, lambda: aligned([_cells(controller) for controller in controllers]))
     controller = entry(name)
+    out = out or Path(f"{name}.spaql")
     write_atomically(out, content(name))
     episodes = counted(controller.episodes, "fresh episode")
     measured = f"{with_interval(controller.mean, controller.ci95)} in {episodes}"

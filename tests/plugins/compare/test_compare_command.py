@@ -1,4 +1,4 @@
-"""`spaql compare`: goes on where it was stopped, and draws what is there without torch."""
+"""`spaql study compare`: goes on where it was stopped, and draws what is there without torch."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ main(sys.argv[1:])
 
 
 def spaql_compare(out: Path, *options: str) -> Result:
-    words = ["compare", "--quick", "--quiet", "--workers", "1", "--out", str(out), *options]
+    words = ["study", "compare", "--quick", "--quiet", "--workers", "1", "--out", str(out), *options]
     return CliRunner().invoke(main, words)
 
 
@@ -57,7 +57,7 @@ def test_a_deleted_run_is_done_again_and_all_figures_are_as_before(out: Path) ->
 
 
 def test_the_report_says_what_is_there_and_what_is_not(out: Path) -> None:
-    words = ["compare", "--only", "report", "--json", "--out", str(out)]
+    words = ["study", "compare", "--only", "report", "--json", "--out", str(out)]
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH, *words], capture_output=True, text=True, timeout=600
     )
@@ -96,7 +96,9 @@ def test_an_empty_folder_and_an_unknown_name_are_explained(tmp_path: Path) -> No
 
 
 def test_the_help_names_all_that_can_be_chosen() -> None:
-    text = " ".join(CliRunner().invoke(main, ["compare", "--help"]).output.split()).replace("- ", "-")
+    text = " ".join(CliRunner().invoke(main, ["study", "compare", "--help"]).output.split()).replace(
+        "- ", "-"
+    )
     assert f"Algorithms: {', '.join(ALGORITHMS)}." in text
     assert f"Problems: {', '.join(PROBLEMS)}." in text
     assert f"[default: {', '.join(map(str, FULL.plantree))}]" in text

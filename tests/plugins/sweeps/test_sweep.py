@@ -135,7 +135,7 @@ def test_runs_by_steps_go_on_to_the_same_bytes_and_are_in_the_table(tmp_path: Pa
     assert np.isnan(table["total_timesteps"][1])
     assert np.isnan(table["iterations"][0])
     assert (table["leaves"][0], table["final_leaves"][0] <= 4) == (4, True)
-    shown = CliRunner().invoke(main, ["results", str(plain.root)])
+    shown = CliRunner().invoke(main, ["study", "results", str(plain.root)])
     assert shown.exit_code == 0, shown.output
     assert "total_timesteps" in shown.stdout
     with pytest.raises(SettingError, match="total_timesteps = 400, not 500"):
@@ -275,7 +275,7 @@ scaling = [0.4, 20]
 
 def test_two_drivers_share_the_work(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
-    command = [sys.executable, "-m", "spaql", "sweep", str(tmp_path / "study.toml")]
+    command = [sys.executable, "-m", "spaql", "study", "run", str(tmp_path / "study.toml")]
     command += ["--out", str(tmp_path / "store"), "--workers", "1", "--json", "--quiet"]
     drivers = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
     summaries = [json.loads(driver.communicate(timeout=120)[0]) for driver in drivers]
@@ -293,7 +293,8 @@ def test_workers_die_with_their_driver(tmp_path: Path, plant) -> None:
         sys.executable,
         "-m",
         "spaql",
-        "sweep",
+        "study",
+        "run",
         str(tmp_path / "study.toml"),
         "--out",
         str(tmp_path / "s"),

@@ -1,4 +1,4 @@
-"""`spaql compare`: returns against interactions, beside other people's algorithms."""
+"""`spaql study compare`: returns against interactions, beside other people's algorithms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from spaql.cli.arguments import quiet_option
-from spaql.cli.report import Report, reports, say
+from spaql.cli.command import command
+from spaql.cli.report import Report, say
 from spaql.errors import require
 from spaql.formatting import counted
 from spaql.plugins.sweeps.options import ray_option, refuse_failed, workers_option
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _REPORT = "report"
 
 
-@click.command(short_help="Compare returns and interactions with those of other algorithms.")
+@command("the verdicts", short_help="Compare returns and interactions with those of other algorithms.")
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("compare"), show_default=True, help="folder"
 )
@@ -46,7 +47,6 @@ _REPORT = "report"
 @workers_option
 @ray_option
 @quiet_option
-@reports("the verdicts")
 def compare(
     out: Path,
     quick: bool,
@@ -71,11 +71,11 @@ def compare(
 
     \b
     Examples:
-      spaql compare --quick --out compare-quick
-      spaql compare --only plantree --only spaql --only spaql-ts --only classical
-      spaql compare --only plantree --only Pendulum-v1 --budget 10000 --seeds 5
-      spaql compare --only sac --only dqn --workers 1
-      spaql compare --only report
+      spaql study compare --quick --out compare-quick
+      spaql study compare --only plantree --only spaql --only spaql-ts --only classical
+      spaql study compare --only plantree --only Pendulum-v1 --budget 10000 --seeds 5
+      spaql study compare --only sac --only dqn --workers 1
+      spaql study compare --only report
     """
     from spaql.plugins.compare.baselines import NETWORKS
     from spaql.plugins.compare.report import write_comparison
@@ -94,7 +94,7 @@ def compare(
         if not quiet:
             say(f"{len(runs):,} runs", err=True)
         refuse_failed(sweep(runs, store.root, workers=workers, ray=ray, progress_bar=not quiet))
-    pairs = write_comparison(store, out, "spaql compare" + " --quick" * quick)
+    pairs = write_comparison(store, out, "spaql study compare" + " --quick" * quick)
     verdicts = Counter(pair.verdict for pair in pairs)
     return Report({"pairs": len(pairs), **verdicts}, _text(pairs, verdicts, out))
 

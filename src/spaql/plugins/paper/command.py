@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, quiet_option
-from spaql.cli.report import Report, reports, say
+from spaql.cli.command import command
+from spaql.cli.report import Report, say
 from spaql.errors import SettingError, nearest, require
 from spaql.formatting import duration
 from spaql.plugins.sweeps.options import ray_option, refuse_failed, workers_option
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 _STAGES = {"scaling": "the study of xi", "long": "the long runs", "trpo": "TRPO", "report": "the report"}
 
 
-@click.command(short_help="Reproduce the paper: its studies, tables, figures, and a report.")
+@command(
+    "the claims, or the names of the files,",
+    short_help="Reproduce the paper: studies, tables, figures and a report.",
+)
 @click.option(
     "--rules",
     type=Choice(["authors", "text"]),
@@ -47,7 +51,6 @@ _STAGES = {"scaling": "the study of xi", "long": "the long runs", "trpo": "TRPO"
 @workers_option
 @ray_option
 @quiet_option
-@reports("the claims, or the names of the files,")
 def paper(
     rules: str,
     out: Path | None,

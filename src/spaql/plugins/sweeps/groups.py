@@ -91,7 +91,7 @@ def study_groups(study: RunStore) -> list[Group]:
         runs.setdefault(run.group, []).append((run, study.root / run_id, content["result"]))
     if not runs:
         raise SettingError(
-            f"No run is finished in {study.root}: give the folder of a study, as `spaql sweep` leaves it."
+            f"No run is finished in {study.root}: give the folder of a study, as `spaql study run` leaves it."
         )
     labels = _labels([group[0][0] for group in runs.values()])
     return [

@@ -1,4 +1,4 @@
-"""`spaql results`: a summary of the finished runs of a folder."""
+"""`spaql study results`: a summary of the finished runs of a folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.report import Report, reports
+from spaql.cli.command import command
+from spaql.cli.report import Report
 from spaql.formatting import counted
 from spaql.tables import aligned
 
@@ -23,11 +24,10 @@ _MEASURED = {
 }
 
 
-@click.command(short_help="Summarise the runs of a study, and export them as a table.")
+@command("the summary", short_help="Summarise the runs of a study, and export them as a table.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write a row for every run")
 @click.option("--digest", is_flag=True, help="hash all finished runs: equal studies have equal digests")
-@reports("the summary")
 def results(folder: Path, csv_file: Path | None, digest: bool) -> Report:
     """Summarise the finished runs in FOLDER, while a sweep goes on or after it.
 
@@ -35,8 +35,8 @@ def results(folder: Path, csv_file: Path | None, digest: bool) -> Report:
 
     \b
     Examples:
-      spaql results studies/first
-      spaql results studies/first --csv runs.csv
+      spaql study results studies/first
+      spaql study results studies/first --csv runs.csv
     """
     from spaql.plugins.sweeps.store import RunStore
     from spaql.plugins.sweeps.table import results as read_results

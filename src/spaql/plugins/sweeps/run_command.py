@@ -1,4 +1,4 @@
-"""`spaql sweep`: execute the runs of a study that are missing."""
+"""`spaql study run`: execute the runs of a study that are missing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from spaql.cli.arguments import quiet_option
+from spaql.cli.command import command
 from spaql.cli.group import FAILED, INTERRUPTED
-from spaql.cli.report import Report, reports, say
+from spaql.cli.report import Report, say
 from spaql.formatting import duration
 from spaql.plugins.sweeps.options import ray_option, workers_option
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from spaql.plugins.sweeps.sweeps import Summary
 
 
-@click.command(short_help="Execute the runs of a study, here or on a Ray cluster.")
+@command("the summary", short_help="Execute the runs of a study, here or on a Ray cluster.")
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="folder of the runs  [default: studies/STUDY]")
 @workers_option
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     help="iterations after which a killed run can go on",
 )
 @quiet_option
-@reports("the summary")
-def sweep(
+def run(
     study: Path,
     out: Path | None,
     workers: int | None,
@@ -59,16 +59,16 @@ def sweep(
 
     \b
     Examples:
-      spaql sweep study.toml --workers 8 --out studies/first
-      spaql sweep study.toml --ray auto --out /shared/studies/first
+      spaql study run study.toml --workers 8 --out studies/first
+      spaql study run study.toml --ray auto --out /shared/studies/first
     """
     from spaql.plugins.sweeps.study import read_study
-    from spaql.plugins.sweeps.sweeps import sweep as execute_missing
+    from spaql.plugins.sweeps.sweeps import sweep
 
     folder = out or Path("studies") / study.stem
     runs = read_study(study)
     try:
-        summary = execute_missing(
+        summary = sweep(
             runs, folder, workers=workers, ray=ray, checkpoint_every=checkpoint_every, progress_bar=not quiet
         )
     except KeyboardInterrupt:
@@ -93,5 +93,5 @@ def _text(summary: Summary, folder: Path) -> str:
         lines.append(f"failed: {run_id}: {error.strip().splitlines()[-1]}")
     if summary.failed:
         lines.append(f"The same command tries them again; {folder / 'summary.json'} has the full errors.")
-    lines += ["", f"Next: spaql results {folder}", f"      spaql draw {folder} curves"]
+    lines += ["", f"Next: spaql study results {folder}", f"      spaql draw {folder} curves"]
     return "\n".join(lines)

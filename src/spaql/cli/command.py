@@ -1,0 +1,99 @@
+"""A command: what it reports, as text or as JSON, and its help, which shows the common options first."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import click
+
+from spaql.cli.report import Report, others_on_stderr, say, without_infinities
+
+_ALL = "--help-all"
+"""The option, and the key of the context, for the help with everything."""
+
+
+class HelpAll(click.Command):
+    """A command or group with --help, which shows what is common, and --help-all."""
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Return the names of the option for help."""
+        return [*super().get_help_option_names(ctx), _ALL]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether everything is to be shown, before the help is printed."""
+        ctx.meta[_ALL] = _ALL in args
+        return super().parse_args(ctx, args)
+
+    def shows_all(self, ctx: click.Context) -> bool:
+        """Return whether --help-all was given."""
+        return bool(ctx.meta.get(_ALL))
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return the option for help, listed without --help-all, of which the last line tells."""
+        option = super().get_help_option(ctx)
+        assert option is not None
+        option.get_help_record = lambda ctx: ("-h, --help", "show this message")  # type: ignore[method-assign]
+        return option
+
+
+class Command(HelpAll):
+    """A command whose less common options are listed under headings, by --help-all alone."""
+
+    def __init__(self, *args: Any, more: Mapping[str, Sequence[str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._headings = {name: title for title, names in more.items() for name in names}
+
+    def heading(self, option: click.Parameter) -> str:
+        """Return the heading of a less common option, or nothing."""
+        return self._headings.get(option.name or "", "")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the common options, then the others, or how many there are."""
+        sections: dict[str, list[tuple[str, str]]] = {"": []}
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
+                sections.setdefault(self.heading(param), []).append(record)
+        others = sum(map(len, sections.values())) - len(sections[""])
+        for title, records in sections.items():
+            if not title or self.shows_all(ctx):
+                with formatter.section(title or "Options"):
+                    formatter.write_dl(records)
+        if others and not self.shows_all(ctx):
+            formatter.write_paragraph()
+            formatter.write_text(f"{others} more options: {ctx.command_path} {_ALL}")
+
+
+def command(
+    prints: str,
+    *,
+    cls: type[Command] = Command,
+    more: Mapping[str, Sequence[str]] | None = None,
+    **kwargs: Any,
+) -> Callable[[Callable[..., Report]], Command]:
+    """Return a decorator that makes a command of a function which returns a `Report`.
+
+    The option --json prints only the data on stdout: what that is, is said by `prints`. The less common
+    options are named in `more`, by the headings under which --help-all lists them.
+    """
+
+    def decorate(function: Callable[..., Report]) -> Command:
+        @functools.wraps(function)
+        def reporting(*, as_json: bool, **values: Any) -> None:
+            with others_on_stderr() if as_json else nullcontext():
+                report = function(**values)
+                content = report.data if as_json else report.text
+                content = content() if callable(content) else content
+            shown = json.dumps(without_infinities(content), allow_nan=False) if as_json else content
+            say(shown, nl=not shown.endswith("\n"))
+            if report.code:
+                raise click.exceptions.Exit(report.code)
+
+        made = click.command(cls=cls, more=more or {}, **kwargs)(reporting)
+        made.params.append(click.Option(["--json", "as_json"], is_flag=True, help=f"print {prints} as JSON"))
+        return made
+
+    return decorate
