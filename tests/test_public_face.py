@@ -19,7 +19,7 @@ NAMES = [
     "MissingExtraError", "Partition", "PartitionLearner", "PartitionPolicy", "PlanTree", "Policy", "Problem",
     "RandomPolicy", "Results", "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary",
     "TreeSearch", "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "controller_of",
-    "distil", "evaluate", "fit", "grid", "load", "make_problem", "read_study", "results", "sweep",
+    "distil", "evaluate", "fit", "grid", "load", "make_problem", "read_study", "results", "rules", "sweep",
 ]  # fmt: skip
 MODULES = [
     "agents", "algorithms", "checks", "classical", "controllers", "evaluation", "export", "figures",

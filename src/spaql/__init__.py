@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from spaql.algorithms import Learner, PartitionLearner, Settings
     from spaql.checks import CheckReport, check_agent, check_problem
-    from spaql.controllers import Controller, PartitionPolicy, Policy, RandomPolicy, controller_of
+    from spaql.controllers import Controller, PartitionPolicy, Policy, RandomPolicy, controller_of, rules
     from spaql.errors import (
         ArchiveError,
         BadEnvironmentError,
@@ -118,6 +118,7 @@ __all__ = [
     "problems",
     "read_study",
     "results",
+    "rules",
     "simulate",
     "spaces",
     "stats",
@@ -143,7 +144,14 @@ _HOMES = {
     ),
     "spaql.algorithms": ("Learner", "PartitionLearner", "Settings"),
     "spaql.checks": ("CheckReport", "check_agent", "check_problem"),
-    "spaql.controllers": ("Controller", "PartitionPolicy", "Policy", "RandomPolicy", "controller_of"),
+    "spaql.controllers": (
+        "Controller",
+        "PartitionPolicy",
+        "Policy",
+        "RandomPolicy",
+        "controller_of",
+        "rules",
+    ),
     "spaql.errors": (
         "ArchiveError",
         "BadEnvironmentError",

@@ -53,6 +53,18 @@ def short(state: Iterable[float]) -> str:
     return f"[{', '.join(f'{x:.4g}' for x in state)}]"
 
 
+def exact(x: float) -> str:
+    """Return a number as a short text that is read as the same number.
+
+    Examples
+    --------
+    >>> exact(2.0), exact(0.1), exact(1 / 3)
+    ('2', '0.1', '0.3333333333333333')
+    """
+    short = f"{x:g}"
+    return short if float(short) == x else repr(x)
+
+
 def with_interval(mean: float, half: float) -> str:
     """Return a mean with the half-width of its interval, with as many digits as are significant.
 

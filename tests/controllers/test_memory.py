@@ -171,8 +171,8 @@ def test_the_text_has_formulas_laws_and_limits():
     lines = text(two_leaf_pi(hysteresis=(0.1, 0.0), dead_band=0.05), digits=3).splitlines()
     assert lines == [
         "error [m] = set-point - level",
-        "integral [m s] += 0.5 s * error, from 0, within -20 and 20; waits while it would push a limited "
-        "action further",
+        "integral [m s] = integral of error within -20 and 20, from 0: += 0.5 s * error; waits while it "
+        "would push a limited action further",
         "",
         "if error [m] < 0.4:",
         "    pump [V] = 3.1 * error [m] + 0.7 * integral [m s]",
@@ -241,7 +241,7 @@ SUM, D, DD = Integral("I", "e", limit=9.0), Difference("de", "e"), Difference("d
 def test_one_law_has_an_engineers_name(features, gains, more, name):
     controller = one_law(features, gains, **more)
     assert law_names(controller) == (name,)
-    assert str(controller).endswith(f"One leaf: {name}.")
+    assert str(controller).endswith(f"\n# {name}")
 
 
 def test_a_law_of_two_errors_or_none_has_no_name():

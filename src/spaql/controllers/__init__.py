@@ -20,6 +20,7 @@ from spaql.controllers.features import (
     SinceChange,
     Square,
 )
+from spaql.controllers.from_text import rules
 from spaql.controllers.laws import Laws
 from spaql.controllers.minimise import minimised
 from spaql.controllers.partition_policy import PartitionPolicy
@@ -60,6 +61,7 @@ __all__ = [
     "locked",
     "minimised",
     "moved",
+    "rules",
     "shrinking",
     "simplified",
     "table",

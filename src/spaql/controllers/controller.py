@@ -94,14 +94,14 @@ class Controller(DecisionTree, Policy):
     ([1.0], [1.5])
     >>> print(controller)  # doctest: +NORMALIZE_WHITESPACE
     error [m] = set-point - level
-    integral [m s] += 2 s * error, from 0, within -50 and 50; waits while it would push a limited
-        action further
+    integral [m s] = integral of error within -50 and 50, from 0: += 2 s * error; waits while it would push
+        a limited action further
     <BLANKLINE>
     pump [V] = 2.0 * error [m] + 0.5 * integral [m s]
     <BLANKLINE>
     pump [V]: within 0 and 10; from 0 at a reset
     A sample every 2 s.
-    One leaf: a PI controller, Kp = 2, Ti = 4 s.
+    # a PI controller, Kp = 2, Ti = 4 s
     """
 
     observation_space: Box | Discrete

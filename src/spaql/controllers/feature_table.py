@@ -126,8 +126,7 @@ def formulas(
     """Yield a line for each feature: its name, its unit and how it is computed."""
     names = feature_names(features, observations, actions)
     for feature, name in zip(features, names, strict=True):
-        sources = [split_unit(getattr(feature, source))[0] for source in feature.sources]
-        yield f"{name} {feature.formula(sources, sample_time)}"
+        yield f"{name} = {feature.formula(sample_time)}"
 
 
 def with_sources(used: Iterable[int], features: Sequence[Feature]) -> list[int]:

@@ -6,11 +6,11 @@ Each is declared once, by name. `spaql.kernels.controller` defines the arithmeti
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from spaql.errors import SettingError
+from spaql.formatting import exact
 from spaql.kernels import controller as kernels
 from spaql.kernels.controller import BOUND, PARAMETER, START
 from spaql.spaces import given_names, split_unit
@@ -34,8 +34,10 @@ class Feature:
     remembered: ClassVar[int] = 0
     """How many numbers it remembers from sample to sample, unless it has a number of `samples`."""
     text: ClassVar[str]
-    """How it is computed: what follows its name, with {0} and {1} for its sources, {dt} for the sample time,
-    {share} for the share of a new value in its low-pass, {ago} for its number of samples, and its fields."""
+    """How it is computed: what follows its name, as it is written (`formula`) and read (`rules`).
+
+    In braces are its fields, {dt}, the sample time, {share}, that of a new value in its low-pass, and {ago},
+    its number of samples. What is in brackets may be left out where it is read."""
 
     def __post_init__(self) -> None:
         given_names("A feature", [self.name], 1)
@@ -56,11 +58,15 @@ class Feature:
         """Return the unit that follows from those of its sources."""
         return units[0]
 
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed, from the names of its sources: what follows its name."""
-        share = _share(getattr(self, "time_constant", 0.0), sample_time)
-        ago = _ago(getattr(self, "samples", 1))
-        return self.text.format(*sources, dt=sample_time, share=share, ago=ago, **vars(self))
+    def formula(self, sample_time: float) -> str:
+        """Return how it is computed: what follows its name."""
+        fields = {name: exact(x) if isinstance(x, float) else x for name, x in vars(self).items()}
+        fields |= {source: split_unit(getattr(self, source))[0] for source in self.sources}
+        fields["dt"] = exact(sample_time)
+        fields["share"] = f"{_share(getattr(self, 'time_constant', 0.0), sample_time):.4g}"
+        fields["ago"] = _ago(getattr(self, "samples", 1))
+        fields["counted"] = ", counted from 0" if fields.get("of") == "action" else ""
+        return self.text.replace("[", "").replace("]", "").format(**fields)
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class Observed(Feature):
 
     of: str = ""
     kind = kernels.OBSERVED
-    text = "= {0}"
+    text = "{of}"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", self.of or self.name)
@@ -84,7 +90,7 @@ class Error(Feature):
     output: str
     kind = kernels.ERROR
     sources = ("setpoint", "output")
-    text = "= {0} - {1}"
+    text = "{setpoint} - {output}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ class AngleError(Error):
     """
 
     kind = kernels.ANGLE_ERROR
-    text = "= {0} - {1}, less a turn above pi, plus a turn below -pi"
+    text = "{setpoint} - {output}, less a turn above pi, plus a turn below -pi"
 
 
 @dataclass(frozen=True)
@@ -113,8 +119,8 @@ class Integral(Feature):
     kind = kernels.INTEGRAL
     remembered = 1
     text = (
-        "+= {dt:g} s * {0}, from {start:g}, within -{limit:g} and {limit:g}; waits while it would push a "
-        "limited action further"
+        "integral of {of} within -{limit} and {limit}[, from {start}][: += {dt} s * {of}; waits while it "
+        "would push a limited action further]"
     )
 
     def __post_init__(self) -> None:
@@ -140,7 +146,7 @@ class Difference(Feature):
     of: str
     kind = kernels.DIFFERENCE
     remembered = 1
-    text = "= {0} - {0} a sample before; 0 at the first sample"
+    text = "{of} - {of} a sample before[; 0 at the first sample]"
 
 
 @dataclass(frozen=True)
@@ -153,8 +159,8 @@ class FilteredDerivative(Feature):
     kind = kernels.DERIVATIVE
     remembered = 2
     text = (
-        "+= {share:.4g} * (({0} - {0} a sample before) / {dt:g} s - {name}), from 0: a derivative filtered "
-        "with {time_constant:g} s"
+        "derivative of {of} filtered with {time_constant} s[: += {share} * (({of} - {of} a sample before) / "
+        "{dt} s - {name}), from 0]"
     )
 
     def __post_init__(self) -> None:
@@ -177,7 +183,7 @@ class Lag(Feature):
     of: str
     samples: int = 1
     kind = kernels.LAG
-    text = "= {0} {ago}; before the first sample, its first value"
+    text = "{of} {ago}[; before the first sample, its first value]"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -193,7 +199,10 @@ class LowPass(Feature):
     """In seconds."""
     kind = kernels.LOW_PASS
     remembered = 1
-    text = "+= {share:.4g} * ({0} - {name}), from the first value of {0}: a low-pass of {time_constant:g} s"
+    text = (
+        "low-pass of {of} with {time_constant} s[: += {share} * ({of} - {name}), from the first value of "
+        "{of}]"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -215,15 +224,11 @@ class LastAction(Feature):
     """The name of the number of the action."""
     samples: int = 1
     kind = kernels.LAST_ACTION
+    text = "{of} as given {ago}[{counted}; before the first sample, its start]"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_samples(self)
-
-    def formula(self, sources: Sequence[str], sample_time: float) -> str:
-        """Return how it is computed."""
-        counts = ", counted from 0" if self.of == "action" else ""
-        return f"= {sources[0]} as given {_ago(self.samples)}{counts}; before the first sample, its start"
 
 
 @dataclass(frozen=True)
@@ -236,7 +241,7 @@ class SinceChange(Feature):
     """The longest time that is told apart, in seconds."""
     kind = kernels.SINCE_CHANGE
     remembered = 1
-    text = "= seconds since {0} changed, at most {limit:g}; that before the first sample"
+    text = "seconds since {of} changed, at most {limit}[; that before the first sample]"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -259,7 +264,7 @@ class Product(Feature):
     by: str
     kind = kernels.PRODUCT
     sources = ("of", "by")
-    text = "= {0} * {1}"
+    text = "{of} * {by}"
 
     def default_unit(self, *units: str) -> str:
         """Return the unit that follows from those of its sources."""
@@ -272,7 +277,7 @@ class Square(Feature):
 
     of: str
     kind = kernels.SQUARE
-    text = "= {0} * {0}"
+    text = "{of} * {of}"
 
     def default_unit(self, *units: str) -> str:
         """Return the unit that follows from those of its sources."""
@@ -287,7 +292,7 @@ class Angle(Feature):
     cosine: str
     kind = kernels.ANGLE
     sources = ("sine", "cosine")
-    text = "= atan2({0}, {1})"
+    text = "atan2({sine}, {cosine})"
 
     def default_unit(self, *units: str) -> str:
         """Return the unit that follows from those of its sources."""

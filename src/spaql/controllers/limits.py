@@ -83,7 +83,9 @@ def _sample_time(controller: Controller, *, remembered: bool) -> float | None:
             raise SettingError("A controller with memory has a Box of observations.")
         return real_number("sample_time", controller.sample_time, above=0)
     if remembered or any(feature.memory() for feature in controller.features):
-        raise SettingError("A controller with memory has a sample_time: give its seconds.")
+        raise SettingError(
+            "A controller with memory has a sample_time: give its seconds; in text, 'A sample every 0.5 s.'."
+        )
     return None
 
 

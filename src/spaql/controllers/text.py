@@ -20,6 +20,7 @@ from spaql.controllers.wording import (
     values_text,
     weighted_text,
 )
+from spaql.formatting import exact
 from spaql.kernels.controller import HIGH, LOW
 from spaql.spaces import split_unit
 
@@ -53,7 +54,7 @@ def text(tree: Controller, digits: int | None = None, *, numbered: bool = False)
     lines = [*formulas(tree.features, *names, tree.sample_time or 1.0), ""] if tree.features else []
     lines += rules_text(tree, digits, numbered=numbered)
     if tree.remembers:
-        lines += ["", *limits_text(tree)]
+        lines += ["", *limits_text(tree, digits)]
     return "\n".join(lines)
 
 
@@ -93,28 +94,28 @@ def _sampled_laws(tree: Controller, row: int, digits: int | None) -> list[str]:
     return lines
 
 
-def limits_text(controller: Controller) -> Iterator[str]:
+def limits_text(controller: Controller, digits: int | None = None) -> Iterator[str]:
     """Yield lines about the limits of the action, hysteresis and the sample time, and the name of one law."""
-    low, high = controller.frame.limit[[LOW, HIGH]]
+    low, high = controller.frame.limit[[LOW, HIGH]].tolist()
     for i, name in enumerate(controller.actions if not controller.discrete else ()):
         parts = [f"within {low[i]:g} and {high[i]:g}"]
         unit = split_unit(name)[1]
         if controller.rate_limit[i] < math.inf:
             per = f"{unit}/s" if unit else "per second"
-            parts.append(f"changed by at most {controller.rate_limit[i]:g} {per}")
+            parts.append(f"changed by at most {exact(controller.rate_limit[i])} {per}")
         if controller.dead_band[i] > 0:
-            parts.append(f"not changed by less than {controller.dead_band[i]:g}")
-        yield f"{name}: {', '.join(parts)}; from {controller.start[i]:g} at a reset"
+            parts.append(f"not changed by less than {exact(controller.dead_band[i])}")
+        yield f"{name}: {', '.join(parts)}; from {exact(controller.start[i])} at a reset"
     if controller.discrete:
         first = controller.actions[int(controller.start[0]) - controller.frame.first]
         yield f"Before the first sample the action counts as {first}."
-    for j in np.flatnonzero(controller.hysteresis).tolist():
-        margin = controller.hysteresis[j]
-        name = controller.number_names(4)[j]
-        yield f"Hysteresis: a leaf is left when {name} misses its condition by {margin:g} or more."
-    yield f"A sample every {controller.sample_time:g} s."
+    for name, margin in zip(controller.number_names(digits), controller.hysteresis, strict=True):
+        if margin:
+            yield f"Hysteresis: a leaf is left when {name} misses its condition by {exact(margin)} or more."
+    assert controller.sample_time is not None
+    yield f"A sample every {exact(controller.sample_time)} s."
     if controller.n_leaves == 1 and (names := law_names(controller)):
-        yield f"One leaf: {'; '.join(names)}."
+        yield f"# {'; '.join(names)}"
 
 
 def leaf_text(tree: Controller, row: int, digits: int | None = None, names: Sequence[str] = ()) -> str:
