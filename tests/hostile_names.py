@@ -14,7 +14,8 @@ ODD = [
     "{x}", "${x}", "`x`", "$(id)", ";", "--", "a'b", "a%d", "a%s%n", "\\", "\\n", "x" * 300, "NaN",
     "inf", "I", "pi", "e", "main", "errno", "act", "controller", "Controller", "self", "math", "float",
     "map", "__import__", "print", "linux", "unix", "isempty", "ref", "</script>", "nullptr", "template",
-    "dt", "int32_t", "```", ">>> 1", "own left",
+    "dt", "int32_t", "```", ">>> 1", "own left", "match", "function", "chosen", "part_1", "own_end", "limit",
+    "while */ \\",
 ]
 # fmt: on
 """Printable names on one line."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
+from nightly import thorough
 from spaql import archive
 from spaql.agents.problem_file import problem_from, problem_to
 
@@ -27,7 +28,7 @@ def test_strided_views_are_saved_as_they_read() -> None:
     assert archive.loads(archive.dumps({}, {"a": array})).arrays["a"].tolist() == array.tolist()
 
 
-@settings(max_examples=500)
+@settings(max_examples=thorough(500))
 @given(st.data())
 def test_a_changed_file_is_refused(data: st.DataObject) -> None:
     content = bytearray(CONTENT)

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import spaql
+from nightly import thorough
 from oracle import AQL, AUTHORS, SPAQL, SPAQLTS, TEXT, ActionSide, Agent, Choices, Interval
 from oracle_pairs import Pairs, same_number
 from spaql.agents import agent_types
 from spaql.algorithms import PartitionLearner, SPAQLLearner
 from spaql.kernels.partition.actions import raw_actions
 from spaql.simulate import EpisodeRunner, Phase
-from uncompiled import examples
 
 RULES = {"authors": AUTHORS, "text": TEXT}
 HORIZON = 40
@@ -93,7 +93,7 @@ def test_compiled_episodes_agree_with_the_oracle(problem: str, algorithm: str, r
     negative = 0
     short = 0
     with closing(EpisodeRunner(agent.problem, 3)) as runner:
-        for iteration in range(examples(ITERATIONS)):
+        for iteration in range(thorough(ITERATIONS)):
             trained = iteration > 0
             rng = np.random.default_rng(iteration)
             twin = np.random.default_rng(iteration)

@@ -48,7 +48,6 @@ from spaql.kernels.partition import equations as kernel_rules
 from spaql.kernels.partition.balls import Balls, new_found
 from spaql.problems import Problem
 from spaql.spaces import StandardActions, StandardStates
-from uncompiled import examples
 
 ALGORITHMS = ("aql", "spaql", "spaql-ts")
 NAMED = {"authors": AUTHORS, "text": TEXT}
@@ -349,7 +348,7 @@ def test_learner_agrees_with_the_oracle(algorithm: str, kind: str, rules: str) -
 
 @all_algorithms
 @both_kinds
-@settings(max_examples=examples(10), derandomize=True)
+@settings(max_examples=thorough(10), derandomize=True)
 @given(data=st.data())
 def test_split_balls_have_an_empty_domain(algorithm: str, kind: str, data: st.DataObject) -> None:
     """With all balls in the search, equation 8 gives what a search of the unsplit ones gives."""
@@ -374,7 +373,7 @@ def test_both_have_the_same_rule_sets() -> None:
 TINY = math.ulp(0.0)
 
 
-@settings(max_examples=examples(500), derandomize=True)
+@settings(max_examples=thorough(500), derandomize=True)
 @given(
     q=st.lists(
         st.sampled_from((0.0, -0.0, 1.0, -1.0, TINY, -TINY, -1e300, 1e300)) | st.floats(-1e6, 1e6),

@@ -26,6 +26,14 @@ def spaql_command(*words: str, code: int = 0) -> Result:
 QUICK = ("--algo", "spaql", "--iterations", "3", "--rollouts", "2", "--seed", "0")
 
 
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A run that no test changes."""
+    folder = str(tmp_path_factory.mktemp("quick") / "run")
+    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", folder)
+    return folder
+
+
 def test_train_leaves_a_run_folder() -> None:
     out = spaql_command("train", "cartpole200", *QUICK, "--algo", "spaql-ts", "--out", "run").stdout
     assert "fresh return" in out
@@ -277,10 +285,9 @@ def test_draw_every_kind() -> None:
         (("picture",), 2, "'picture' is not a valid choice"),
     ],
 )
-def test_errors_of_draw_are_sentences(words: tuple[str, ...], code: int, message: str) -> None:
+def test_errors_of_draw_are_sentences(quick: str, words: tuple[str, ...], code: int, message: str) -> None:
     pytest.importorskip("matplotlib")
-    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
-    assert message in " ".join(spaql_command("draw", "run", *words, code=code).stderr.split())
+    assert message in " ".join(spaql_command("draw", quick, *words, code=code).stderr.split())
 
 
 def test_numbers_that_are_out_of_range_are_refused_and_nothing_is_written() -> None:

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
+from nightly import thorough
 from oblique_trees import oblique_trees, points
 from spaql.controllers import Controller, Laws, PartitionPolicy, RandomPolicy, controller_of, minimised
 from spaql.controllers.cells import tree_cells
 from spaql.spaces import StandardActions, StandardStates
-from uncompiled import examples
 
 AGENTS = {
     "cartpole200": lambda: spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1),
@@ -162,7 +162,7 @@ def test_observations_are_taken_as_the_policy_takes_them(policy: PartitionPolicy
         tree.act(np.array([one, one * np.nan]))
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=thorough(60))
 @given(
     dims=st.integers(1, 5),
     size=st.integers(2, 7),
@@ -263,7 +263,7 @@ def test_a_tree_is_a_policy() -> None:
 
 
 @given(tree=oblique_trees())
-@settings(max_examples=examples(150))
+@settings(max_examples=thorough(150))
 def test_smaller_trees_with_sums_are_exact(tree: Controller) -> None:
     """Also where sums are NaN, because infinite observations cancel."""
     batch = points()

@@ -8,6 +8,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 from hypothesis import given, settings
 
+from nightly import thorough
 from oblique_trees import oblique_trees, points
 from spaql import Controller, SettingError
 from spaql.controllers import Laws, minimised, text
@@ -15,7 +16,6 @@ from spaql.controllers.file import controller_from, controller_to
 from spaql.controllers.nodes import Nodes
 from spaql.controllers.rules import Lock
 from spaql.errors import ArchiveError
-from uncompiled import examples
 
 SEEN = Box(-np.inf, np.inf, (2,), np.float64)
 LAWS = Laws(
@@ -248,7 +248,7 @@ def _read_leaf(tree: Controller, leaf: str, point: np.ndarray) -> float | str:
 
 
 @given(tree=oblique_trees())
-@settings(max_examples=examples(150))
+@settings(max_examples=thorough(150))
 def test_the_text_is_all_there_is(tree: Controller) -> None:
     """Python computes the same action from the printed text, to the last bit."""
     for point in points(40)[:-3]:
@@ -314,7 +314,7 @@ def test_a_single_score_that_may_be_infinite_is_no_constant() -> None:
 
 
 @given(tree=oblique_trees())
-@settings(max_examples=examples(100))
+@settings(max_examples=thorough(100))
 def test_files_of_controllers_with_sums_and_scores(tree: Controller) -> None:
     again = controller_from(*controller_to(tree))
     batch = points()

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import spaql
 import spaql.export
+from nightly import thorough
 from oblique_trees import START, oblique_trees, points
 from spaql.controllers import Laws, edited, locked, minimised, moved, simplified, text
 from spaql.controllers.mirrored import folded
 from spaql.controllers.nodes import Nodes
-from uncompiled import examples
 
 
 def trees() -> st.SearchStrategy[spaql.Controller]:
@@ -48,7 +48,7 @@ def _points() -> np.ndarray:
 
 
 @given(tree=trees(), data=st.data())
-@settings(max_examples=examples(100))
+@settings(max_examples=thorough(100))
 def test_an_edit_changes_one_leaf_and_nothing_else(tree: spaql.Controller, data: st.DataObject) -> None:
     leaf = data.draw(st.integers(1, tree.n_leaves))
     action = data.draw(st.integers(0, 2))
@@ -59,7 +59,7 @@ def test_an_edit_changes_one_leaf_and_nothing_else(tree: spaql.Controller, data:
 
 
 @given(tree=trees(), data=st.data())
-@settings(max_examples=examples(100))
+@settings(max_examples=thorough(100))
 def test_a_locked_leaf_outlives_simplification(tree: spaql.Controller, data: st.DataObject) -> None:
     leaf = data.draw(st.integers(1, tree.n_leaves))
     action = data.draw(st.integers(0, 2))
@@ -184,7 +184,7 @@ def test_a_locked_law_stays() -> None:
 
 
 @given(tree=trees(), data=st.data())
-@settings(max_examples=examples(100))
+@settings(max_examples=thorough(100))
 def test_a_moved_threshold_decides_otherwise_between_its_two_places_and_nowhere_else(
     tree: spaql.Controller, data: st.DataObject
 ) -> None:
@@ -301,7 +301,7 @@ def test_an_edited_law_is_exported_and_saved_as_it_is(tmp_path: Path) -> None:
 
 
 @given(tree=oblique_trees(), data=st.data())
-@settings(max_examples=examples(150))
+@settings(max_examples=thorough(150))
 def test_an_edit_of_a_tree_with_sums_changes_one_leaf(tree: spaql.Controller, data: st.DataObject) -> None:
     leaf = data.draw(st.integers(1, tree.n_leaves))
     batch = points(60)
@@ -320,7 +320,7 @@ def test_an_edit_of_a_tree_with_sums_changes_one_leaf(tree: spaql.Controller, da
 
 
 @given(tree=oblique_trees().filter(lambda tree: tree.n_leaves > 1), data=st.data())
-@settings(max_examples=examples(100))
+@settings(max_examples=thorough(100))
 def test_a_threshold_of_a_sum_is_moved(tree: spaql.Controller, data: st.DataObject) -> None:
     rule = data.draw(st.integers(1, tree.n_leaves - 1))
     node = tree.way_to(rule)[-1][0]

@@ -6,6 +6,7 @@ from gymnasium.spaces import Box, Discrete
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nightly import thorough
 from spaql import SettingError, archive
 from spaql.controllers import (
     Angle,
@@ -31,7 +32,6 @@ from spaql.controllers import (
 from spaql.controllers.file import controller_from, controller_to
 from spaql.controllers.nodes import Nodes
 from spaql.kernels.controller import LEAF, LEFT, PARENT, RIGHT
-from uncompiled import examples
 
 SEEN = 3
 LISTED = Discrete(3, start=5)
@@ -139,7 +139,7 @@ memory_or_not = pytest.mark.parametrize("remembers", [True, False], ids=["memory
 @features_or_not
 @memory_or_not
 @given(data=st.data())
-@settings(max_examples=examples(20))
+@settings(max_examples=thorough(20))
 def test_what_is_read_from_a_file_acts_as_what_was_written(
     kind: str, over_features: bool, remembers: bool, data: st.DataObject
 ) -> None:
@@ -179,7 +179,7 @@ def leaf_of(controller: Controller, state: tuple[np.ndarray, ...]) -> int:
 @every_kind
 @features_or_not
 @given(data=st.data())
-@settings(max_examples=examples(30))
+@settings(max_examples=thorough(30))
 def test_explanations_with_memory_name_the_leaf_and_its_action(
     kind: str, over_features: bool, data: st.DataObject
 ) -> None:
@@ -196,7 +196,7 @@ def test_explanations_with_memory_name_the_leaf_and_its_action(
 @features_or_not
 @memory_or_not
 @given(data=st.data())
-@settings(max_examples=examples(15))
+@settings(max_examples=thorough(15))
 def test_changes_of_inputs_are_what_is_played(
     kind: str, over_features: bool, remembers: bool, data: st.DataObject
 ) -> None:
@@ -219,7 +219,7 @@ def test_changes_of_inputs_are_what_is_played(
 @features_or_not
 @memory_or_not
 @given(data=st.data())
-@settings(max_examples=examples(10))
+@settings(max_examples=thorough(10))
 def test_controllers_of_every_kind_are_edited_locked_and_made_smaller(
     kind: str, over_features: bool, remembers: bool, data: st.DataObject
 ) -> None:

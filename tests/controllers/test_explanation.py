@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
+from nightly import thorough
 from oblique_trees import oblique_trees
 from random_trees import random_tree
 from spaql.controllers import Explanation, Laws, PartitionPolicy
-from uncompiled import examples
 
 AGENTS = {
     "cartpole200": lambda: spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1),
@@ -105,7 +105,7 @@ def trees(draw: st.DrawFn) -> spaql.Controller:
 
 
 @given(tree=trees(), point=st.tuples(st.floats(-2, 2), st.floats(-2, 2)))
-@settings(max_examples=examples(100))
+@settings(max_examples=thorough(100))
 def test_a_tree_is_explained_by_the_bounds_of_its_leaf(
     tree: spaql.Controller, point: tuple[float, float]
 ) -> None:
@@ -248,7 +248,7 @@ def test_infinite_observations_that_cancel_are_explained_by_what_is_played() -> 
 
 
 @given(tree=oblique_trees(), point=st.tuples(*[st.floats(-2, 2)] * 3))
-@settings(max_examples=examples(300))
+@settings(max_examples=thorough(300))
 def test_changes_across_sums_and_scores_are_played(tree: spaql.Controller, point: tuple[float, ...]) -> None:
     """What is said to change the action does, to the last bit, and is explained as it is played."""
     explained = tree.explain(point)
@@ -264,7 +264,7 @@ def test_changes_across_sums_and_scores_are_played(tree: spaql.Controller, point
 
 
 @given(tree=oblique_trees(("choices", "switching")), point=st.tuples(*[st.floats(-2, 2)] * 3))
-@settings(max_examples=examples(200))
+@settings(max_examples=thorough(200))
 def test_no_action_of_a_list_changes_before_the_nearest_change(
     tree: spaql.Controller, point: tuple[float, ...]
 ) -> None:

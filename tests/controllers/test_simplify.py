@@ -6,13 +6,13 @@ from gymnasium.spaces import Box, Discrete
 from hypothesis import given, settings
 
 import spaql
+from nightly import thorough
 from oblique_trees import oblique_trees, points
 from spaql.controllers import Controller, Laws, shrinking, simplified
 from spaql.controllers import simplify as module
 from spaql.controllers.nodes import Nodes
 from spaql.evaluation import size_curve
 from spaql.problems import make_problem
-from uncompiled import examples
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_what_a_curve_needs(agent: spaql.Agent) -> None:
 
 
 @given(tree=oblique_trees())
-@settings(max_examples=examples(100))
+@settings(max_examples=thorough(100))
 def test_trees_with_sums_agree_on_the_observations(tree: Controller) -> None:
     batch = points(30)
     small = simplified(tree, batch)

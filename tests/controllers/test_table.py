@@ -6,11 +6,11 @@ from gymnasium.spaces import Box, Discrete
 from hypothesis import given, settings
 
 import spaql
+from nightly import thorough
 from oblique_trees import oblique_trees
 from oblique_trees import points as observations
 from spaql.controllers import Controller, Laws, table, table_latex, table_markdown
 from spaql.tables import latex, markdown
-from uncompiled import examples
 
 AGENTS = {
     "cartpole200": lambda: spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1),
@@ -108,7 +108,7 @@ def test_a_tree_of_one_leaf() -> None:
 
 
 @given(tree=oblique_trees(("switching",)))
-@settings(max_examples=examples(60))
+@settings(max_examples=thorough(60))
 def test_rows_of_sums_are_the_controller(tree: Controller) -> None:
     batch = observations(40)[:-3]
     assert np.array_equal(decided(tree, batch), tree.find(batch))

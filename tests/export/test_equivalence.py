@@ -116,7 +116,7 @@ def test_every_form_does_what_the_tree_does(
     check(target, controller, target.write(controller, "controller"), tmp_path / str(seed), 3000)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["C double", "C float", "C fixed", "ONNX double"])
 def test_a_change_is_found(form: str, tmp_path: Path) -> None:
     target, number = FORMS[form]
     rng = np.random.default_rng(sum(map(ord, form)))

@@ -2,15 +2,12 @@
 
 import dataclasses
 import functools
-import json
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 
-import spaql.export
 from feature_controllers import OBSERVATIONS, SEEN
 from memory_targets import TARGETS
 from spaql import Controller, SettingError
@@ -28,9 +25,8 @@ from spaql.controllers import (
     SinceChange,
     Square,
 )
-from spaql.export import ExportedPolicy, controller_from_json, equivalence
+from spaql.export import ExportedPolicy, equivalence
 from spaql.export.equivalence import Compared, EquivalenceError, check_equivalence, comparisons
-from spaql.export.json_form import SCHEMA
 from spaql.export.languages.python import Python
 from spaql.export.machine import Machine, machine_of
 from spaql.export.test_states import BOUNDARIES
@@ -162,16 +158,6 @@ def test_the_program_of_discrete_actions_with_memory_says_its_action(tmp_path: P
     for row in np.random.default_rng(0).uniform(-2, 2, (200, 4)):
         action, state = controller.predict(row, state)
         assert made.act(row) == action
-
-
-@pytest.mark.parametrize(
-    "made", [static(0, BOX), static(0, LISTED), listed(0)], ids=["range", "list", "memory"]
-)
-def test_json_is_read_back(made: Controller, tmp_path: Path) -> None:
-    path = tmp_path / "controller.json"
-    spaql.export.json(made, path, points=100)
-    jsonschema.validate(json.loads(path.read_bytes()), json.loads(SCHEMA.read_bytes()))
-    assert str(controller_from_json(path)) == str(made)
 
 
 def test_features_are_not_for_fixed_point_numbers() -> None:

@@ -1,6 +1,5 @@
 """The files themselves: written or refused as wholes, and read by what they are made for."""
 
-import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -22,30 +21,32 @@ from spaql.export.languages.c import C
 from spaql.languages import identifiers
 
 
-def tree_of(kind: str = "choices", leaves: int = 12, seed: int = 0) -> Controller:
-    return random_tree(np.random.default_rng(seed), 3, leaves, kind)
+def tree_of(kind: str = "choices", sums: int = 0) -> Controller:
+    return random_tree(np.random.default_rng(0), 3, 12, kind, sums=sums)
 
 
-@pytest.mark.parametrize("kind", ["choices", "constants", "laws"])
+TREES = {
+    "choices": lambda: tree_of("choices", sums=3),
+    "constants": lambda: tree_of("constants"),
+    "laws": lambda: tree_of("laws", sums=2),
+    "switching laws": lambda: tree_of("switching laws"),
+}
+
+
+@pytest.mark.parametrize("kind", TREES)
 def test_json_is_the_tree(kind: str, tmp_path: Path) -> None:
-    tree = tree_of(kind)
-    spaql.export.json(tree, tmp_path / "controller.json", points=100)
-    jsonschema.validate(
-        json.loads((tmp_path / "controller.json").read_bytes()), json.loads(SCHEMA.read_bytes())
-    )
-    read = controller_from_json(tmp_path / "controller.json")
+    tree = TREES[kind]()
+    path = tmp_path / "controller.json"
+    spaql.export.json(tree, path, points=100)
+    data = json.loads(path.read_bytes())
+    jsonschema.validate(data, json.loads(SCHEMA.read_bytes()))
+    read = controller_from_json(path)
     assert (read.observations, read.actions) == (tree.observations, tree.actions)
     assert (read.observation_space, read.action_space) == (tree.observation_space, tree.action_space)
+    assert np.array_equal(read.combinations, tree.combinations)
     points = np.random.default_rng(0).normal(size=(1000, 3)) * 100
     assert np.array_equal(read.act(points), tree.act(points))
-
-
-@pytest.mark.parametrize("kind", ["choices", "constants", "switching laws"])
-def test_names_that_begin_or_end_a_comment_in_c(kind: str, tmp_path: Path) -> None:
-    tree = tree_of(kind)
-    names = {"observations": ("km */ h", "/* x", "y"), "actions": tuple(f"{x} */" for x in tree.actions)}
-    spaql.export.c(dataclasses.replace(tree, **names), tmp_path / "controller.c", points=100)
-    assert "km * / h" in (tmp_path / "controller.h").read_text()
+    assert ("combinations" in data["arrays"]) == (len(tree.combinations) > 0)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,8 @@ def test_names_that_begin_or_end_a_comment_in_c(kind: str, tmp_path: Path) -> No
         {"format": "other"},
         {"version": 2},
         {"arrays": {}},
+        {"arrays": {"combinations": [[1.0]]}},
+        {"arrays": {"laws.offset": [["-inf"] * 6] * 6}},
         {"memory": {}},
         {"features": [{"kind": "other"}]},
         {"observation_space": {"kind": "box"}},

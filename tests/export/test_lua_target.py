@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,22 +25,10 @@ pytestmark = pytest.mark.skipif(shutil.which("lua5.4") is None, reason="lua5.4 i
 PACKAGE = Path(__file__).parents[2] / "examples" / "lua_target"
 SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
 PIP = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
-BROKEN = """
-[build-system]
-requires = ["setuptools>=77"]
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "broken-targets"
-version = "1.0"
-
-[project.entry-points."spaql.targets"]
-absent = "no_such_module:Target"
-abstract = "broken_targets:Unfinished"
-number = "broken_targets:NUMBER"
-
-[tool.setuptools]
-py-modules = ["broken_targets"]
+BROKEN = """[spaql.targets]
+absent = no_such_module:Target
+abstract = broken_targets:Unfinished
+number = broken_targets:NUMBER
 """
 UNFINISHED = """
 import spaql.export
@@ -67,14 +56,19 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    package = tmp_path_factory.mktemp("broken") / "package"
-    package.mkdir()
-    (package / "pyproject.toml").write_text(BROKEN)
-    (package / "broken_targets.py").write_text(UNFINISHED)
-    install(package, package.parent / "installed")
-    return package.parent / "installed"
+def declare(folder: Path, package: str, entry_points: str) -> None:
+    """Write what an installed package leaves of itself."""
+    folder = folder / f"{package.replace('-', '_')}-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(entry_points)
+
+
+@pytest.fixture
+def imported(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process find the package."""
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.delitem(sys.modules, "spaql_lua", raising=False)
 
 
 def path_with(folder: Path) -> str:
@@ -122,20 +116,27 @@ CONTROLLERS = {
 }
 
 
-@pytest.mark.parametrize("kind", CONTROLLERS)
-def test_a_controller_is_exported_to_it_by_name(kind: str, installed: Path, tmp_path: Path) -> None:
-    controller = CONTROLLERS[kind]()
-    done = spaql_command(installed, *words_of(saved(controller, tmp_path / "it.spaql"), "lua"))
+def test_the_command_exports_to_it_by_name(installed: Path, tmp_path: Path) -> None:
+    done = spaql_command(installed, *words_of(saved(CONTROLLERS["laws"](), tmp_path / "it.spaql"), "lua"))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["target"] == "Lua"
     assert found["tool"].startswith("Lua 5")
     assert found["files"].keys() == {"controller.lua"}
-    text = (tmp_path / "code" / "controller.lua").read_text()
+
+
+@pytest.mark.usefixtures("imported")
+@pytest.mark.parametrize("kind", CONTROLLERS)
+def test_controllers_of_every_kind_are_written_and_compared(kind: str, tmp_path: Path) -> None:
+    controller = CONTROLLERS[kind]()
+    exporter, suffix = spaql.export.find_exporter("lua")
+    exporter(controller, tmp_path / f"controller{suffix}", points=3000)
+    text = (tmp_path / "controller.lua").read_text()
     assert ("function controller.reset()" in text) == controller.remembers
     assert ("local function part_1(" in text) == (kind == "large")
 
 
+@pytest.mark.usefixtures("imported")
 @pytest.mark.parametrize(
     ("kind", "old", "new"),
     [
@@ -146,11 +147,7 @@ def test_a_controller_is_exported_to_it_by_name(kind: str, installed: Path, tmp_
         ("velocity", "started = true", "started = false"),
     ],
 )
-def test_a_planted_fault_is_found(
-    kind: str, old: str, new: str, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(installed)
-    monkeypatch.delitem(sys.modules, "spaql_lua", raising=False)
+def test_a_planted_fault_is_found(kind: str, old: str, new: str, tmp_path: Path) -> None:
     target = spaql.export.find_exporter("lua")[0].args[0]
     machine = machine_of(CONTROLLERS[kind]())
     text = target.write(machine, "controller")["controller.lua"].decode()
@@ -160,14 +157,11 @@ def test_a_planted_fault_is_found(
         check_equivalence(target, machine, files, "controller", tmp_path, 3000)
 
 
-def test_integers_are_observations_too(installed: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("imported")
+def test_integers_are_observations_too(tmp_path: Path) -> None:
     """The squares of these are beyond Lua's integers."""
-    controller = random_controller(3)
-    done = spaql_command(installed, *words_of(saved(controller, tmp_path / "it.spaql"), "lua"))
-    assert done.returncode == 0, done.stderr
-    code = (
-        "c = dofile('code/controller.lua'); print(string.format('%.17g %.17g', table.unpack(c.act(c.reset(), "
-    )
+    spaql.export.find_exporter("lua")[0](random_controller(3), tmp_path / "controller.lua", points=100)
+    code = "c = dofile('controller.lua'); print(string.format('%.17g %.17g', table.unpack(c.act(c.reset(), "
     shown = [
         subprocess.run(
             ["lua5.4", "-e", f"{code}{{{row}}}))))"], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -186,35 +180,29 @@ def test_the_help_lists_it_and_shells_complete_it(installed: Path) -> None:
     assert done.stdout == "plain,lua\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        (
-            "absent",
-            "absent needs the plugin no_such_module of the package broken-targets, which is not installed.",
-        ),
-        ("abstract", "abstract (broken_targets:Unfinished) of the package broken-targets cannot be made:"),
-        ("number", "number (broken_targets:NUMBER) of the package broken-targets is not a subclass of"),
-        ("abstr", "There is no export target 'abstr': did you mean abstract?"),
-    ],
-)
-def test_a_package_with_a_fault_is_named(name: str, said: str, broken: Path, tmp_path: Path) -> None:
-    file = saved(CONTROLLERS["laws"](), tmp_path / "it.spaql")
-    done = spaql_command(broken, *words_of(file, name))
+def test_a_package_with_a_fault_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(tmp_path, "broken-targets", BROKEN)
+    (tmp_path / "broken_targets.py").write_text(UNFINISHED)
+    monkeypatch.syspath_prepend(tmp_path)
+    package = "of the package broken-targets"
+    for name, said in {
+        "absent": f"absent needs the plugin no_such_module {package}, which is not installed.",
+        "abstract": f"abstract (broken_targets:Unfinished) {package} cannot be made:",
+        "number": f"number (broken_targets:NUMBER) {package} is not a subclass of",
+        "abstr": "There is no export target 'abstr': did you mean abstract?",
+    }.items():
+        with pytest.raises(spaql.SpaqlError, match=re.escape(said)):
+            spaql.export.find_exporter(name)
+    done = spaql_command(tmp_path, *words_of(saved(CONTROLLERS["laws"](), tmp_path / "it.spaql"), "absent"))
     assert done.returncode == 1
-    assert said in done.stderr
+    assert "absent needs the plugin no_such_module" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "code").exists()
 
 
-def test_a_name_that_two_packages_declare_is_refused(
-    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = tmp_path / "other-1.0.dist-info"
-    other.mkdir()
-    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
-    (other / "entry_points.txt").write_text("[spaql.targets]\nlua = other:Lua\n")
-    monkeypatch.syspath_prepend(installed)
+@pytest.mark.usefixtures("imported")
+def test_a_name_that_two_packages_declare_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(tmp_path, "other", "[spaql.targets]\nlua = other:Lua\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(spaql.SettingError, match="is declared by other and spaql-lua: uninstall all but one"):
         spaql.export.find_exporter("lua")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from feature_controllers import ALL, Reference, random_controller
+from nightly import thorough
 from spaql.controllers.features import FEATURES, SinceChange
 from spaql.kernels.angles import arc_tangent
 from spaql.kernels.controller import COUNT, LAST, LEAF, act_rows
-from uncompiled import examples
 
 
 def walk(seed: int, steps: int) -> np.ndarray:
@@ -87,7 +87,7 @@ def test_a_wish_that_is_nan_leaves_the_action():
 
 def test_the_angle_is_that_of_the_mathematical_library():
     rng = np.random.default_rng(0)
-    pairs = rng.normal(size=(examples(20_000), 2)) * 10 ** rng.uniform(-9, 9, (examples(20_000), 2))
+    pairs = rng.normal(size=(thorough(20_000), 2)) * 10 ** rng.uniform(-9, 9, (thorough(20_000), 2))
     ends = [(0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0), (1.0, 1.0), (-1.0, -1.0), (0.0, 0.0)]
     for y, x in [*pairs.tolist(), *ends]:
         assert math.isclose(arc_tangent(y, x), math.atan2(y, x), rel_tol=3e-16)

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nightly import thorough
 from spaql import ArchiveError, SettingError
 from spaql.partition import Partition
-from uncompiled import examples
 
 
 def grown(seed: int = 0, trees: int = 1) -> Partition:
@@ -75,7 +75,7 @@ def test_a_forest_has_a_tree_for_every_time_step() -> None:
     assert Partition.from_arrays(partition.arrays()).digest() == partition.digest()
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=thorough(100))
 @given(st.data())
 def test_arrays_that_are_no_partition_are_refused(data: st.DataObject) -> None:
     """Whatever number of the structure is changed: refused, or a partition that can be searched."""

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
+from nightly import thorough
 from spaql.archive import ArchiveError
 from spaql.evaluation import start_states
 from spaql.evaluation.plant_parameters import with_parameters
@@ -21,7 +22,6 @@ from spaql.program.compiled import Source
 from spaql.program.formula import Formula
 from spaql.program.functions import FUNCTIONS
 from spaql.program.parser import parse
-from uncompiled import examples
 
 NAMES = ("x", "y", "force")
 PLACES = {"x": "seen[0]", "y": "seen[1]", "force": "action[0]"}
@@ -89,7 +89,7 @@ def assert_equal(found: np.ndarray, wanted: np.ndarray, text: str) -> None:
         np.testing.assert_array_equal(found, wanted, err_msg=text)
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=thorough(300))
 @given(EXPRESSIONS)
 def test_a_written_function_equals_the_interpreted_expression(text: str) -> None:
     assert_equal(written(text), interpreted(text), text)

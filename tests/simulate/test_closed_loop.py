@@ -9,6 +9,7 @@ import pytest
 import spaql
 from candidates import sampled
 from feature_controllers import random_controller
+from nightly import thorough
 from random_trees import random_tree
 from spaql import zoo
 from spaql.controllers import Controller, PartitionPolicy, Policy
@@ -20,7 +21,6 @@ from spaql.simulate.environments import PlantRows, episodes_of, play_rows
 from spaql.simulate.episode import Episode
 from spaql.simulate.loop import LoopTrace, play_one
 from spaql.simulate.play import returns_from
-from uncompiled import examples
 
 Floats = Any
 
@@ -76,7 +76,7 @@ def in_environment(policy: Policy, problem: spaql.Problem, states: Floats) -> li
 @pytest.mark.parametrize("kind", ["choices", "constants", "laws", "switching"])
 @pytest.mark.parametrize("sums", [0, 2])
 def test_the_kernel_acts_as_a_rule_tree(kind: str, sums: int) -> None:
-    for seed in range(examples(12)):
+    for seed in range(thorough(20)):
         rng = np.random.default_rng(seed)
         tree = random_tree(rng, 3, int(rng.integers(1, 12)), kind, sums=sums)
         states = rng.normal(size=(400, 3)) * 10.0 ** rng.integers(-3, 4, 3)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from candidates import candidate_action
+from nightly import thorough
 from spaql import make_problem
 from spaql.algorithms.treesearch.rule_trees import from_rules, idle_controller, to_rules
 from spaql.algorithms.treesearch.trees import (
@@ -22,7 +23,6 @@ from spaql.controllers import Controller, locked
 from spaql.controllers.arrays import action_range, frame_of
 from spaql.errors import ArchiveError
 from spaql.kernels.treesearch.candidates import Units
-from uncompiled import examples
 
 PROBLEMS = {name: make_problem(name) for name in ("CartPole-v1", "Acrobot-v1", "Pendulum-v1")}
 
@@ -52,7 +52,7 @@ def action_of(tree, numbers, ends, x):
     return [min(max(v, low), high) for v, low, high in zip(values, *ends, strict=True)]
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=thorough(60))
 @given(st.sampled_from(sorted(PROBLEMS)), st.integers(1, 8), st.integers(0, 2**32 - 1))
 def test_kernel_rule_tree_and_definition_act_alike(name, leaves, seed):
     problem = PROBLEMS[name]
@@ -75,7 +75,7 @@ def test_kernel_rule_tree_and_definition_act_alike(name, leaves, seed):
             assert (played == raw.astype(np.float32)).all()
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=thorough(40))
 @given(st.sampled_from(sorted(PROBLEMS)), st.integers(1, 6), st.integers(0, 2**32 - 1))
 def test_a_rule_tree_comes_back_as_the_same_candidate(name, leaves, seed):
     problem = PROBLEMS[name]

@@ -6,13 +6,13 @@ from gymnasium.spaces import Box
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nightly import thorough
 from spaql.kernels.partition.balls import relevant
 from spaql.kernels.partition.equations import greedy
 from spaql.kernels.partition.lookup import find_leaf, flatten, thresholds
 from spaql.kernels.partition.standardise import StateMap, coordinates, standardise
 from spaql.partition import Partition
 from spaql.spaces import StandardStates
-from uncompiled import examples
 
 INTERVAL = Partition.INTERVAL
 
@@ -43,7 +43,7 @@ def neighbours(table: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarra
     )
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=thorough(60))
 @given(
     dims=st.integers(1, 5),
     sizes=st.lists(st.sampled_from([1, 2, 3, 5, INTERVAL]), min_size=1, max_size=2),

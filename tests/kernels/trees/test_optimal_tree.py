@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nightly import thorough
 from spaql.kernels.trees.cost_complexity import cheapest_costs, cheapest_tree, weigh_boxes
 from spaql.kernels.trees.optimal_tree import best_cut, fewest_leaves, smallest_tree
-from uncompiled import examples
 
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3).filter(lambda shape: np.prod(shape) <= 24)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -36,7 +36,7 @@ def say(tree: tuple[np.ndarray, ...], place: np.ndarray) -> int:
     return int(cut[node])
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=thorough(40))
 @given(shape=SHAPES, labels=st.integers(1, 3), gaps=st.booleans(), seed=SEEDS)
 def test_no_tree_is_smaller_than_the_smallest(shape: list[int], labels: int, gaps: bool, seed: int) -> None:
     grid = np.random.default_rng(seed).integers(ANY if gaps else 0, labels, size=shape)
@@ -77,7 +77,7 @@ def cheapest(weights: np.ndarray, price: float) -> float:
     return float(min(costs))
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=thorough(40))
 @given(
     shape=st.lists(st.integers(1, 3), min_size=1, max_size=3).filter(lambda shape: np.prod(shape) <= 12),
     labels=st.integers(1, 3),
@@ -98,7 +98,7 @@ def test_no_tree_is_cheaper_than_the_cheapest(shape: list[int], labels: int, pri
     assert np.isclose(costs[-1], errors + price * (tree[0] < 0).sum())
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=thorough(30))
 @given(seed=SEEDS, tries=st.integers(1, 4))
 def test_a_cut_separates(seed: int, tries: int) -> None:
     rng = np.random.default_rng(seed)
