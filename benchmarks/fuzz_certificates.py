@@ -17,7 +17,7 @@ from spaql.controllers import Controller, Laws
 from spaql.plugins.certificates import check_loop
 from spaql.plugins.certificates.certificate import save_certificate
 from spaql.plugins.certificates.check import confirmed, load_certificate
-from spaql.plugins.certificates.check_claim import FIELDS, Claim
+from spaql.plugins.certificates.check_claim import FIELDS, CheckedClaim
 from spaql.verify import Statement
 from spaql.verify.run import searched
 
@@ -184,7 +184,7 @@ def use_certificate(folder: Path, content: bytes) -> str:
 
 
 def play_confirmed(
-    claim: Claim, times: Any, data: Mapping[str, Any], arrays: Mapping[str, Any], rng: random.Random
+    claim: CheckedClaim, times: Any, data: Mapping[str, Any], arrays: Mapping[str, Any], rng: random.Random
 ) -> None:
     """Play from confirmed states; raises if an episode contradicts the claim."""
     low, high = claim.starts
@@ -201,7 +201,9 @@ def play_confirmed(
             raise AssertionError(f"wrongly confirmed: {claim.text}; from {start}: {why}")
 
 
-def _contradiction(claim: Claim, data: Any, arrays: Any, state: list[float], rng: random.Random) -> str:
+def _contradiction(
+    claim: CheckedClaim, data: Any, arrays: Any, state: list[float], rng: random.Random
+) -> str:
     for step in range(min(claim.limit or _STEPS, _STEPS) + 1):
         keeps, home = (_inside(state, box, arrays["period"]) for box in (claim.keep, claim.home))
         last = step == claim.limit

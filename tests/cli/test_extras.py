@@ -12,7 +12,7 @@ from spaql.cli import main
 from spaql.plugins.paper.claims import Claim
 from spaql.plugins.paper.command import _text
 from spaql.plugins.sweeps.execute import Outcome
-from spaql.plugins.sweeps.progress import SweepProgress
+from spaql.plugins.sweeps.sweeps import SweepProgress
 
 
 @pytest.mark.parametrize(

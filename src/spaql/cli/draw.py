@@ -112,7 +112,6 @@ def draw(run: Path, kind: str, out: Path | None, **options: Any) -> Report:
     \b
     or, for the finished runs in a folder written by `spaql study run`,
       curves   return against interactions, with 95 % intervals over seeds
-      scores   final returns by algorithm and problem
 
     Observations are given by name, with or without the unit, or by index. If cos(angle) and sin(angle) are
     observed, so is angle. Features of a controller are given by name. Observations that are neither

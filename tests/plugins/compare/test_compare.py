@@ -9,9 +9,10 @@ import pytest
 
 import spaql
 from spaql import Run, SettingError
+from spaql.figures import draw
 from spaql.plugins.compare.baselines import CLASSICAL, NETWORKS, ZOO, ClassicalPolicy
-from spaql.plugins.compare.curves import compute_comparison, draw_comparison
 from spaql.plugins.compare.ranking import comparisons, standing_at, standings
+from spaql.plugins.compare.report import curves
 from spaql.plugins.compare.study import ALGORITHMS, FULL, PROBLEMS, QUICK, compare_runs
 from spaql.plugins.compare.tables import details_table, returns_table
 from spaql.plugins.sweeps.curve import fresh_starts
@@ -113,7 +114,7 @@ def test_a_textbooks_controller_works_in_gymnasiums_environment(
     starts = fresh_starts(made, 20, run.agent_seed + 1)
     returns, change = replayed(ClassicalPolicy(made), problem, starts)
     found = standings(RunStore(tmp_path))
-    assert draw_comparison(compute_comparison(found, problem)).axes  # without a curve
+    assert draw(curves(found, problem)).axes  # without a curve
     assert point["interactions"] == 0
     assert np.mean(returns) > least
     assert point["mean_return"] == pytest.approx(np.mean(returns))

@@ -75,15 +75,15 @@ def test_the_report_says_what_is_there_and_what_is_not(out: Path) -> None:
 
 def test_a_figure_is_drawn_from_its_record_alone(out: Path) -> None:
     record = read(out / "data" / "CartPole-v1.json")
-    assert record.textbook == (500.0,)
-    (curve,) = record.curves
-    assert curve.algorithm == "spaql"
-    assert curve.seeds == (2,) * len(curve.mean)
-    assert list(curve.interactions) == sorted(curve.interactions)
-    close, whole = draw(record).axes
-    shown = {text.get_text() for text in (*close.texts, *whole.texts)}
+    (panel,) = record.panels
+    learned, textbook = panel.lines
+    assert (textbook.algorithm, textbook.end, textbook.fresh_mean) == ("classical", 0.0, 500.0)
+    assert (learned.algorithm, learned.seeds) == ("spaql", 2)
+    assert list(learned.interactions) == sorted(learned.interactions)
+    (ax,) = draw(record).axes
+    shown = {text.get_text() for text in ax.texts}
     assert any(text.startswith("Textbook  500") for text in shown)
-    assert any(text.startswith("SPAQL  ") and text.endswith("2 seeds") for text in shown)
+    assert any(text.startswith("SPAQL  ") for text in shown)
 
 
 def test_an_empty_folder_and_an_unknown_name_are_explained(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from spaql import SettingError
 from spaql.controllers import Controller, Error, Integral, Laws
 from spaql.export import EquivalenceError
 from spaql.plugins.fmu import target as fmu_target
-from spaql.plugins.fmu.simulation import Simulation
+from spaql.plugins.fmu.simulation import FmuSimulation
 from spaql.simulate import Purpose, generator
 
 pytest.importorskip("fmpy", reason="needs fmpy")
@@ -132,7 +132,7 @@ def test_the_action_is_held_between_samples_and_long_steps_are_refused(tmp_path:
 
 def test_messages_go_to_the_simulation_whose_fmu_sent_them(tmp_path: Path) -> None:
     spaql.export.fmu(_pi(), tmp_path / "controller.fmu", points=10)
-    one, other = (Simulation(str(tmp_path / "controller.fmu"), 2.0) for _ in range(2))
+    one, other = (FmuSimulation(str(tmp_path / "controller.fmu"), 2.0) for _ in range(2))
     for simulation in (one, other):
         simulation.begin({})
     with pytest.raises(spaql.BadEnvironmentError, match="a step of 2 s is longer than the sample time"):
@@ -144,7 +144,7 @@ def test_a_freed_simulation_leaves_no_logger_behind(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     spaql.export.fmu(_pi(), tmp_path / "controller.fmu", points=10)
-    simulation = Simulation(str(tmp_path / "controller.fmu"), 1.0)
+    simulation = FmuSimulation(str(tmp_path / "controller.fmu"), 1.0)
     simulation.begin({})
     del simulation
     gc.collect()

@@ -23,8 +23,7 @@ from spaql.plugins.paper.criteria import (
     small,
     verdict,
 )
-from spaql.plugins.paper.equal_samples import BATCH, Early, early_returns
-from spaql.plugins.paper.evidence import Study
+from spaql.plugins.paper.evidence import BATCH, Early, Study, early_returns
 from spaql.plugins.paper.study import CHOSEN, SCALINGS
 from spaql.plugins.paper.tables import PUBLISHED, Line
 from spaql.plugins.sweeps.store import RunStore, read_history

@@ -1,4 +1,4 @@
-"""Figures of a study: learning curves and scores, of runs that are made up."""
+"""The figure of a study: learning curves of runs that are made up."""
 
 import json
 import math
@@ -15,7 +15,6 @@ from spaql.cli import main
 from spaql.figures import draw, read
 from spaql.figures.drawing import write
 from spaql.plugins.sweeps.learning_curves import compute_learning_curves
-from spaql.plugins.sweeps.scores import compute_scores
 from spaql.plugins.sweeps.store import RunStore
 
 pytest.importorskip("matplotlib")
@@ -88,21 +87,12 @@ def test_curves_are_means_over_seeds_with_students_interval(tmp_path: Path) -> N
     assert "95 % interval over 2 seeds (Student's t)" in " ".join(record.note.split())
 
 
-def test_scores_are_fresh_returns(tmp_path: Path) -> None:
-    record = compute_scores(made_up(tmp_path).root)
-    scores = {score.label: score for score in record.panels[0].scores}
-    assert scores["PlanTree"].returns == (300.0, 304.0)
-    assert (scores["PlanTree"].mean, scores["SPAQL"].mean) == (302.0, 140.5)
-    assert scores["PlanTree"].ci95 == pytest.approx(half_width([300, 304]))
-
-
 def test_one_seed_has_no_interval_and_the_note_says_so(tmp_path: Path) -> None:
     study = made_up(tmp_path, seeds=1).root
-    for compute in (compute_learning_curves, compute_scores):
-        record = compute(study)
-        assert "One seed each: no interval." in " ".join(record.note.split())
-        draw(record)
-    (curve, *_), *_ = (panel.lines for panel in compute_learning_curves(study).panels)
+    record = compute_learning_curves(study)
+    assert "One seed each: no interval." in " ".join(record.note.split())
+    draw(record)
+    (curve, *_), *_ = (panel.lines for panel in record.panels)
     assert np.isnan(curve.ci95).all()
 
 
@@ -111,27 +101,26 @@ def test_groups_of_an_algorithm_are_told_apart_by_their_settings(tmp_path: Path)
     for problem in ("Pendulum-v1", "CartPole-v1"):
         run = Run(problem=problem, algorithm="spaql", settings={"scaling": 20, "rollouts": 5})
         put(store, run, {}, 1.0, 500)
-    labels = [score.label for score in compute_scores(tmp_path).panels[0].scores]
-    assert labels == ["PlanTree", "SAC", "SPAQL scaling=0.4", "SPAQL scaling=20"]
+    labels = {line.label for panel in compute_learning_curves(tmp_path).panels for line in panel.lines}
+    assert sorted(labels) == ["PlanTree", "SAC", "SPAQL scaling=0.4", "SPAQL scaling=20"]
     # a folder in a study is a study
-    assert [panel.problem for panel in compute_scores(tmp_path / "CartPole-v1").panels] == ["CartPole-v1"]
+    part = compute_learning_curves(tmp_path / "CartPole-v1")
+    assert [panel.problem for panel in part.panels] == ["CartPole-v1"]
 
 
-def test_more_groups_than_colours_are_drawn_as_scores_but_not_as_curves(tmp_path: Path) -> None:
+def test_more_groups_than_colours_are_refused(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     for scaling in range(12):
         run = Run(problem="CartPole-v1", algorithm="spaql", settings={"scaling": scaling})
         put(store, run, {}, 100.0 + scaling, 500)
-    draw(compute_scores(tmp_path))
     with pytest.raises(SettingError, match="12 groups of runs on CartPole-v1, and there is room for 8"):
         compute_learning_curves(tmp_path)
 
 
-@pytest.mark.parametrize("compute", [compute_learning_curves, compute_scores])
-def test_texts_are_within_the_page_and_do_not_overlap(compute, tmp_path: Path) -> None:
+def test_texts_are_within_the_page_and_do_not_overlap(tmp_path: Path) -> None:
     store = made_up(tmp_path / "study")
     put(store, Run(problem="CartPole-v1", algorithm="classical", total_interactions=0), {}, 310.0, 0)
-    figure = draw(compute(store.root))
+    figure = draw(compute_learning_curves(store.root))
     figure.draw_without_rendering()
     page = figure.bbox.expanded(1.001, 1.001)
     for ax in figure.axes:
@@ -141,21 +130,19 @@ def test_texts_are_within_the_page_and_do_not_overlap(compute, tmp_path: Path) -
 
 
 def test_a_record_is_data(tmp_path: Path) -> None:
-    for compute in (compute_learning_curves, compute_scores):
-        record = compute(made_up(tmp_path / compute.__name__, seeds=2).root)
-        write(record, tmp_path / "record.json")
-        assert read(tmp_path / "record.json") == record
+    record = compute_learning_curves(made_up(tmp_path / "study").root)
+    write(record, tmp_path / "record.json")
+    assert read(tmp_path / "record.json") == record
 
 
 def test_the_command_draws_a_study_that_a_sweep_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     runs = spaql.grid(["cartpole200"], ["spaql", "spaql-ts"], seeds=2, iterations=3, settings={"rollouts": 2})
     sweep(runs, "study", workers=1, progress_bar=False)
-    for kind in ("curves", "scores"):
-        done = CliRunner().invoke(main, ["draw", "study", kind, "--json"])
-        assert done.exit_code == 0, done.output
-        assert json.loads(done.output) == {"file": f"{kind}.svg"}
-        assert "SPAQL-TS" in (tmp_path / f"{kind}.svg").read_text()
+    done = CliRunner().invoke(main, ["draw", "study", "curves", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output) == {"file": "curves.svg"}
+    assert "SPAQL-TS" in (tmp_path / "curves.svg").read_text()
 
 
 def test_what_is_no_study_is_explained(tmp_path: Path) -> None:
@@ -164,8 +151,8 @@ def test_what_is_no_study_is_explained(tmp_path: Path) -> None:
     (run / "policy.spaql").touch()
     for words, said in (
         ([str(run), "curves"], "is a single run, and curves needs a study: give a folder written"),
-        ([str(tmp_path / "none"), "scores"], "There is no folder"),
-        ([str(tmp_path), "scores"], "No run is finished in"),
+        ([str(tmp_path / "none"), "curves"], "There is no folder"),
+        ([str(tmp_path), "curves"], "No run is finished in"),
         ([str(tmp_path), "curves", "--step", "4"], "curves takes --out: leave out --step"),
         ([str(tmp_path), "curve"], "did you mean curves?"),
     ):

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from spaql import archive
 from spaql.archive import reading
 from spaql.errors import ArchiveError
-from spaql.plugins.certificates.check_cells import Cells
-from spaql.plugins.certificates.check_claim import CLOSED, Claim
-from spaql.plugins.certificates.check_loop import Ints
+from spaql.plugins.certificates.check_cells import CheckedCells
+from spaql.plugins.certificates.check_claim import CLOSED, CheckedClaim
 from spaql.plugins.certificates.check_reached import ReachedCells
+from spaql.plugins.certificates.check_tape import Arrays, Ints
 from spaql.verify.verdict import percent
 
 KIND = "certificate"
-Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -79,22 +78,24 @@ def check_certificate(path: str | os.PathLike[str]) -> Check:
         )
 
 
-def confirmed(data: Mapping[str, Any], arrays: Arrays) -> tuple[Claim, float, NDArray[np.int32] | None]:
+def confirmed(
+    data: Mapping[str, Any], arrays: Arrays
+) -> tuple[CheckedClaim, float, NDArray[np.int32] | None]:
     """Return the claim, the share of the states that is confirmed, and the steps of each cell, -1 where not.
 
     There are no cells to a claim about all that the starts come to: it is confirmed, or not at all.
     """
     with np.errstate(all="ignore"):
-        claim = Claim.read(data, arrays)
+        claim = CheckedClaim.read(data, arrays)
         if claim.kind == CLOSED:
             return claim, float(ReachedCells(claim, arrays).are_closed()), None
-        cells = Cells(claim, data, arrays)
+        cells = CheckedCells(claim, data, arrays)
         return claim, cells.share(), cells.times.ravel()
 
 
 def grown(data: Mapping[str, Any], arrays: Arrays) -> Ints:
     """Return the cells that starts come to, with those that only the sets of this checker come to."""
     with np.errstate(all="ignore"):
-        found = ReachedCells(Claim.read(data, arrays), arrays)
+        found = ReachedCells(CheckedClaim.read(data, arrays), arrays)
         found.grow()
     return found.cells

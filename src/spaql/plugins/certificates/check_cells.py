@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.archive import number, typed
-from spaql.plugins.certificates.check_claim import LASTS, NEVER, REACHES, STAYS, TERMINATES, Claim
-from spaql.plugins.certificates.check_loop import Floats, Ints, Parts, Work, boxes, joined
-from spaql.plugins.certificates.check_tape import require
+from spaql.plugins.certificates.check_claim import LASTS, NEVER, REACHES, STAYS, TERMINATES, CheckedClaim
+from spaql.plugins.certificates.check_loop import Parts, Work, boxes, joined
+from spaql.plugins.certificates.check_sets import Floats
+from spaql.plugins.certificates.check_tape import Arrays, Ints, require
 
 Ends = tuple[Floats, Floats]
 
@@ -30,10 +31,10 @@ _WIDER = 1e-7
 _EPS = 2.0**-52
 
 
-class Cells:
+class CheckedCells:
     """The cells of a certificate, with the steps that suffice from each."""
 
-    def __init__(self, claim: Claim, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, claim: CheckedClaim, data: Mapping[str, Any], arrays: Arrays) -> None:
         loop = claim.loop
         n = loop.n
         levels = number(data, "levels", 0, 26, whole=True)
@@ -303,7 +304,7 @@ class _LookUp:
         return found
 
 
-def _listed(arrays: Mapping[str, NDArray[Any]], name: str, levels: int, n: int) -> tuple[Ints, Ints]:
+def _listed(arrays: Arrays, name: str, levels: int, n: int) -> tuple[Ints, Ints]:
     """Return the levels and indices of boxes, each of which is listed once."""
     level, index = (
         typed(arrays.get(f"{name}.{part}", np.empty(0, np.int64)), np.int64) for part in ("level", "index")

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.archive import number, typed
 from spaql.formatting import range_text
 from spaql.plugins.certificates.check_loop import Loop
-from spaql.plugins.certificates.check_tape import require
-
-Floats = NDArray[np.float64]
-Arrays = Mapping[str, NDArray[Any]]
+from spaql.plugins.certificates.check_sets import Floats
+from spaql.plugins.certificates.check_tape import Arrays, require
 
 NEVER = "never leaves"
 REACHES = "reaches"
@@ -53,7 +50,7 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True)
-class Claim:
+class CheckedClaim:
     """A claim about a closed loop, with the numbers that are checked."""
 
     kind: str
@@ -70,7 +67,7 @@ class Claim:
     home: Floats
 
     @classmethod
-    def read(cls, data: Mapping[str, Any], arrays: Arrays) -> Claim:
+    def read(cls, data: Mapping[str, Any], arrays: Arrays) -> CheckedClaim:
         """Return the claim of a file; what is not listed in the specification is refused."""
         kind = data.get("claim")
         require(isinstance(kind, str) and kind in FIELDS, f"it claims {kind!r}")

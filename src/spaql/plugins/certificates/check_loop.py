@@ -14,12 +14,16 @@ from numpy.typing import NDArray
 from spaql.archive import is_tree, number, typed
 from spaql.errors import ArchiveError
 from spaql.plugins.certificates import check_sets as sets
-from spaql.plugins.certificates.check_sets import Sets
-from spaql.plugins.certificates.check_tape import MOST_CONDITIONS, Tape, operation, require
+from spaql.plugins.certificates.check_sets import Floats, Sets
+from spaql.plugins.certificates.check_tape import (
+    MOST_CONDITIONS,
+    Arrays,
+    CheckedTape,
+    Ints,
+    operation,
+    require,
+)
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Arrays = Mapping[str, NDArray[Any]]
 _NARROW = 0.3
 _TURN_SLACK = 1e-12
 _EPS = 2.0**-52
@@ -47,52 +51,38 @@ class Work:
 
 @dataclass
 class Parts:
-    """Sets of states that are followed: numbers of the state × boxes, with symbols in the middle."""
+    """Sets of states that are followed, each with the number of the box that it comes from."""
 
-    c: Floats
-    g: Floats
-    r: Floats
-    lo: Floats
-    hi: Floats
+    states: list[Sets]
+    """Each state variable; symbols are one for each variable, then one for the error of each."""
     owner: Ints
 
-    def taken(self, chosen: NDArray[Any]) -> Parts:
-        """Return some of them."""
-        return Parts(
-            self.c[:, chosen],
-            self.g[:, :, chosen],
-            self.r[:, chosen],
-            self.lo[:, chosen],
-            self.hi[:, chosen],
-            self.owner[chosen],
-        )
+    @property
+    def lo(self) -> Floats:
+        """The lower ends, variables × parts."""
+        return np.stack([x.lo for x in self.states])
 
-    def states(self) -> list[Sets]:
-        """Return each number of the state, with its error as a symbol of its own."""
-        n, count = self.c.shape
-        found = []
-        for j in range(n):
-            g = np.zeros((2 * n, count))
-            g[:n] = self.g[j]
-            g[n + j] = self.r[j]
-            found.append(Sets(self.c[j], g, np.zeros(count), self.lo[j], self.hi[j]))
-        return found
+    @property
+    def hi(self) -> Floats:
+        """The upper ends, variables × parts."""
+        return np.stack([x.hi for x in self.states])
+
+    def taken(self, chosen: Ints) -> Parts:
+        """Return some of them."""
+        return Parts([x.taken(chosen) for x in self.states], self.owner[chosen])
 
 
 def boxes(lo: Floats, hi: Floats, owner: Ints) -> Parts:
-    """Return boxes, numbers × boxes, with a symbol for each number."""
-    n, count = lo.shape
-    c = 0.5 * (lo + hi)
-    g = np.zeros((n, n, count))
-    for j in range(n):
-        g[j, j] = np.maximum(hi[j] - c[j], c[j] - lo[j]) * (1 + 1e-14) + 1e-300
-    return Parts(c, g, np.zeros((n, count)), lo, hi, owner)
+    """Return boxes, variables × boxes, with a symbol for each variable."""
+    like = sets.interval(lo[0], hi[0], 2 * len(lo))
+    states = [Sets(like.c, like.g, like.r, *ends) for ends in zip(lo, hi, strict=True)]
+    return Parts(_boxed(states, np.ones(len(owner), np.bool_)), owner)
 
 
 def joined(parts: list[Parts]) -> Parts:
     """Return the parts of several in one."""
-    names = ("c", "g", "r", "lo", "hi", "owner")
-    return Parts(*(np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in names))
+    states = [sets.joined(same) for same in zip(*(part.states for part in parts), strict=True)]
+    return Parts(states, np.concatenate([part.owner for part in parts]))
 
 
 @dataclass(frozen=True)
@@ -155,8 +145,8 @@ class Loop:
             {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
             for prefix in ("step.", "observe.")
         ]
-        self.step = Tape.read(parts[0], operations, n + self._law.wide, n)
-        self.observe = Tape.read(parts[1], operations, n, seen)
+        self.step = CheckedTape.read(parts[0], operations, n + self._law.wide, n)
+        self.observe = CheckedTape.read(parts[1], operations, n, seen)
         require(len(self.observe.branch) == 1, "an observation depends on conditions")
         self._paths = self.step.paths()
         self._check_periods()
@@ -254,7 +244,7 @@ class Loop:
             yield from self._advance(parts.taken(np.arange(len(parts.owner))[first : first + self._together]))
 
     def _advance(self, parts: Parts) -> list[tuple[Parts, bool]]:
-        seen = self.seen(parts.states())
+        seen = self.seen(parts.states)
         found: list[tuple[Parts, bool]] = []
         for bounds, law in self._leaves:
             self.work.spend(len(bounds) + 1, len(parts.owner))
@@ -276,7 +266,7 @@ class Loop:
         found: list[tuple[Parts, bool]],
     ) -> None:
         laws = self._law
-        states = parts.states()
+        states = parts.states
         conditions = []
         for (j, is_upper), bound in bounds.items():
             gap = sets.added(seen[j], sets.constant(bound, seen[j]), -1.0)
@@ -285,13 +275,9 @@ class Loop:
         if not len(kept):
             return
         owner = parts.owner[kept]
-        states = _boxed_where_narrow(states)
+        states = _boxed(states, _are_narrow(states))
         seen = self.seen(states)
-        known = np.all([np.isfinite(x.lo) & np.isfinite(x.hi) for x in seen], axis=0)
-        seen = [
-            x if known.all() else sets.where(known, x, sets.interval(x.lo * np.nan, x.hi, len(x.g)))
-            for x in seen
-        ]
+        seen = [sets.of_known(x, *seen) for x in seen]
         if laws.discrete:
             scores = {
                 i: self._weighted(float(laws.offset[law, i]), laws.gain[law, i], seen)
@@ -326,7 +312,7 @@ class Loop:
                 x = rows[i]
                 y = rows[j]
                 # A compared number without bounds may be NaN: all answers are possible, without a cut.
-                loose = ~(np.isfinite(x.lo) & np.isfinite(x.hi) & np.isfinite(y.lo) & np.isfinite(y.hi))
+                loose = ~(x.known & y.known)
                 if kind == 2:
                     equal = (x.lo == x.hi) & (y.lo == y.hi) & (x.lo == y.lo)
                     possible &= loose | ((x.lo <= y.hi) & (y.lo <= x.hi) if holds else ~equal)
@@ -334,14 +320,8 @@ class Loop:
                     possible &= loose | (x.lo < y.hi if holds else x.hi >= y.lo)
                 else:
                     possible &= loose | (x.lo <= y.hi if holds else x.hi > y.lo)
-                pairs = (
-                    [(i, j), (j, i)]
-                    if kind == 2 and holds
-                    else []
-                    if kind == 2
-                    else [(i, j) if holds else (j, i)]
-                )
-                for small, large in pairs:
+                both = [(i, j), (j, i)]
+                for small, large in (both if holds else []) if kind == 2 else [both[0 if holds else 1]]:
                     gap = sets.added(rows[small], rows[large], -1.0)
                     free = sets.interval(np.where(loose, -np.inf, gap.lo), gap.hi, len(gap.g))
                     conditions.append(sets.where(loose, free, gap))
@@ -377,18 +357,12 @@ class Loop:
             if wide:
                 x = sets.widened(x, wide)
             rest = (x.r + np.abs(x.g[n:]).sum(axis=0)) * (1 + 1e-12)
+            none = np.zeros_like(rest)
             g = np.concatenate([x.g[:n], np.zeros_like(x.g[n:])])
-            done.append(sets.settled(x.c, g, rest, np.zeros_like(rest), x.lo, x.hi))
-        if narrow:
-            done = _boxed_where_narrow(done)
-        return Parts(
-            np.stack([x.c for x in done]),
-            np.stack([x.g[:n] for x in done]),
-            np.stack([x.r for x in done]),
-            np.stack([x.lo for x in done]),
-            np.stack([x.hi for x in done]),
-            owner,
-        )
+            x = sets.settled(x.c, g, rest, none, x.lo, x.hi)
+            x.g[n + j] = x.r
+            done.append(Sets(x.c, x.g, none, x.lo, x.hi))
+        return Parts(_boxed(done, _are_narrow(done)) if narrow else done, owner)
 
 
 def _cut(states: list[Sets], conditions: list[Sets]) -> tuple[list[Sets], Ints]:
@@ -404,15 +378,19 @@ def _cut(states: list[Sets], conditions: list[Sets]) -> tuple[list[Sets], Ints]:
     return [sets.replaced(x.taken(kept), ranges[:, :, kept]) for x in states], kept
 
 
-def _boxed_where_narrow(states: list[Sets]) -> list[Sets]:
-    """Replace forms by their box where an interval is much narrower than its form."""
+def _are_narrow(states: list[Sets]) -> NDArray[np.bool_]:
+    """Return where an interval is much narrower than its form."""
     narrow = np.any([x.hi - x.lo < _NARROW * 2 * x.spread for x in states], axis=0)
-    narrow &= np.all([np.isfinite(x.lo) & np.isfinite(x.hi) for x in states], axis=0)
+    return np.asarray(narrow & np.all([x.known for x in states], axis=0))
+
+
+def _boxed(states: list[Sets], chosen: NDArray[np.bool_]) -> list[Sets]:
+    """Replace forms by their box where they are chosen."""
     found = []
     for j, x in enumerate(states):
-        c = np.where(narrow, 0.5 * (x.lo + x.hi), x.c)
-        g = np.where(narrow, 0.0, x.g)
+        c = np.where(chosen, 0.5 * (x.lo + x.hi), x.c)
+        g = np.where(chosen, 0.0, x.g)
         half = np.maximum(x.hi - c, c - x.lo) * (1 + 1e-14) + 1e-300
-        g[j] = np.where(narrow, half, g[j])
-        found.append(Sets(c, g, np.where(narrow, 0.0, x.r), x.lo, x.hi))
+        g[j] = np.where(chosen, half, g[j])
+        found.append(Sets(c, g, np.where(chosen, 0.0, x.r), x.lo, x.hi))
     return found

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.archive import typed
-from spaql.plugins.certificates.check_claim import Claim
-from spaql.plugins.certificates.check_loop import Floats, Ints, Parts, boxes, joined
-from spaql.plugins.certificates.check_tape import require
+from spaql.plugins.certificates.check_claim import CheckedClaim
+from spaql.plugins.certificates.check_loop import Parts, boxes, joined
+from spaql.plugins.certificates.check_sets import Floats
+from spaql.plugins.certificates.check_tape import Arrays, Ints, require
 
 _TOGETHER = 2_000
 """Cells that are followed at a time."""
@@ -27,7 +24,7 @@ _EPS = 2.0**-52
 class ReachedCells:
     """The cells of a certificate that the starts come to."""
 
-    def __init__(self, claim: Claim, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, claim: CheckedClaim, arrays: Arrays) -> None:
         n = claim.loop.n
         self._loop = claim.loop
         self._starts = claim.starts
@@ -134,17 +131,19 @@ def _all_cells(lo: Floats, hi: Floats, origin: Floats, size: Floats, sides: Ints
 
 def _touched_cells(parts: Parts, i: int, origin: Floats, size: Floats, sides: Ints) -> Ints | None:
     """Return the cells that a part may have points in: some values of its symbols lead there."""
-    cells = _all_cells(parts.lo[:, i], parts.hi[:, i], origin, size, sides)
+    lo, hi = np.array([(x.lo[i], x.hi[i]) for x in parts.states]).T
+    cells = _all_cells(lo, hi, origin, size, sides)
     if cells is None or len(cells) == 1:
         return cells
     n = len(sides)
-    g = parts.g[:, :, i]
+    g = np.stack([x.g[:n, i] for x in parts.states])
     low = -np.ones((n, len(cells)))
     high = np.ones((n, len(cells)))
     possible = np.ones(len(cells), np.bool_)
-    for j in range(n):
-        bottom = origin[j] + (cells[:, j] - 2e-6) * size[j] - parts.c[j, i] - parts.r[j, i]
-        top = origin[j] + (cells[:, j] + 1 + 2e-6) * size[j] - parts.c[j, i] + parts.r[j, i]
+    for j, x in enumerate(parts.states):
+        error = x.g[n + j, i]
+        bottom = origin[j] + (cells[:, j] - 2e-6) * size[j] - x.c[i] - error
+        top = origin[j] + (cells[:, j] + 1 + 2e-6) * size[j] - x.c[i] + error
         for k in range(n):
             if abs(g[j, k]) < 1e-9 * size[j]:
                 continue

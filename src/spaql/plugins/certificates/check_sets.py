@@ -8,7 +8,7 @@ A set without finite bounds may also be infinite or NaN, and so may all that is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,12 @@ class Sets:
         return Sets(self.c[chosen], self.g[:, chosen], self.r[chosen], self.lo[chosen], self.hi[chosen])
 
 
+def joined(several: Sequence[Sets]) -> Sets:
+    """Return the sets of some boxes and of others in one."""
+    names = ("c", "g", "r", "lo", "hi")
+    return Sets(*(np.concatenate([getattr(x, name) for x in several], axis=-1) for name in names))
+
+
 def interval(lo: Floats, hi: Floats, symbols: int) -> Sets:
     """Return sets that are intervals, without symbols; anything where they are none."""
     bad = ~((lo <= hi) & np.isfinite(lo) & np.isfinite(hi))
@@ -67,13 +73,16 @@ def interval(lo: Floats, hi: Floats, symbols: int) -> Sets:
     return Sets(c, np.zeros((symbols, len(c))), r, lo, hi)
 
 
+def anything(like: Sets) -> Sets:
+    """Return sets of all numbers, infinities and NaN included, on as many boxes."""
+    everywhere = np.full_like(like.lo, np.inf)
+    return interval(-everywhere, everywhere, len(like.g))
+
+
 def of_known(found: Sets, *operands: Sets) -> Sets:
     """Return a set, anything where an operand is not known: min, max, sin or % of NaN may be NaN."""
     known = np.all([x.known for x in operands], axis=0)
-    if known.all():
-        return found
-    everywhere = np.full_like(found.lo, np.inf)
-    return where(known, found, interval(-everywhere, everywhere, len(found.g)))
+    return found if known.all() else where(known, found, anything(found))
 
 
 def settled(c: Floats, g: Floats, r: Floats, size: Floats, lo: Floats, hi: Floats) -> Sets:
@@ -218,10 +227,14 @@ def rising(
     function: Callable[[Floats], Floats],
     slope_of: Callable[[Floats, Floats], Floats],
     bend_of: Callable[[Floats, Floats], Floats],
-    allowed: Mask,
+    least: float = -math.inf,
+    most: float = math.inf,
 ) -> Sets:
-    """Return an ascending function, by its tangent and a bound of the second derivative over [lo, hi]."""
-    allowed = allowed & x.known
+    """Return an ascending function, by its tangent and a bound of the second derivative over [lo, hi].
+
+    It is anything where the argument may be outside of `least` and `most`.
+    """
+    allowed = (x.lo >= least) & (x.hi <= most) & x.known
     lo = np.where(allowed, x.lo, 1.0)
     hi = np.where(allowed, x.hi, 1.0)
     first = function(lo)
@@ -239,7 +252,7 @@ def rising(
     error = np.where(known, error, np.inf)
     form = affine(x, slope, value - slope * mid, error, low, high)
     found = where(known, form, interval(low, high, len(x.g)))
-    return where(allowed, found, interval(np.full_like(lo, -np.inf), np.full_like(lo, np.inf), len(x.g)))
+    return where(allowed, found, anything(x))
 
 
 def rounded(x: Sets) -> Sets:
@@ -301,8 +314,7 @@ def table_value(x: Sets, points: Floats, values: Floats) -> Sets:
     slack = 64 * _EPS * (np.abs(values).max() + (steep + np.abs(slope)) * reach) + _TINY
     shift = first - slope * lo + 0.5 * (above + below)
     form = affine(x, slope, shift, 0.5 * (above - below) + slack, bottom - slack, top + slack)
-    whole = interval(np.full_like(lo, -np.inf), np.full_like(hi, np.inf), len(x.g))
-    return where(known, form, whole)
+    return of_known(form, x)
 
 
 def angle(y: Sets, x: Sets) -> Sets:

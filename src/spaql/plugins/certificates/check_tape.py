@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from spaql.archive import is_tree, typed
 from spaql.errors import ArchiveError
 from spaql.plugins.certificates import check_sets as sets
-from spaql.plugins.certificates.check_sets import Sets
+from spaql.plugins.certificates.check_sets import Floats, Sets
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Arrays = Mapping[str, NDArray[Any]]
 MOST_CONDITIONS = 2**20
@@ -44,7 +43,7 @@ def require(holds: bool, what: str) -> None:
 
 
 @dataclass
-class Tape:
+class CheckedTape:
     """A tape of a certificate."""
 
     names: list[str]
@@ -58,7 +57,7 @@ class Tape:
     tables: list[tuple[Floats, Floats]]
 
     @classmethod
-    def read(cls, arrays: Arrays, operations: list[str], inputs: int, outputs: int) -> Tape:
+    def read(cls, arrays: Arrays, operations: list[str], inputs: int, outputs: int) -> CheckedTape:
         """Return the tape of a file; one that is not valid is refused."""
         code, first, second, branch, results = (
             typed(arrays[name], np.int64) for name in ("code", "first", "second", "branch", "outputs")
@@ -238,7 +237,6 @@ def _tables(tables: Floats) -> list[tuple[Floats, Floats]]:
 
 def operation(name: str, x: Sets, y: Sets) -> Sets:
     """Return the sets of an operation; anything for one that is not known to be a number."""
-    one = np.ones_like(x.lo, np.bool_)
     match name:
         case "add" | "sub":
             return sets.added(x, y, 1.0 if name == "add" else -1.0)
@@ -266,27 +264,22 @@ def operation(name: str, x: Sets, y: Sets) -> Sets:
             return sets.interval(np.floor(x.lo), np.floor(x.hi), len(x.g))
         case "single":
             return sets.rounded(x)
-        case "sqrt":
-            return sets.rising(
-                x, np.sqrt, lambda m, v: 0.5 / v, lambda lo, hi: 0.25 / (lo * np.sqrt(lo)), x.lo >= 0
-            )
-        case "exp":
-            return sets.rising(x, np.exp, lambda m, v: v, lambda lo, hi: np.exp(hi), one)
-        case "log":
-            return sets.rising(x, np.log, lambda m, v: 1 / m, lambda lo, hi: 1 / (lo * lo), x.lo > 0)
-        case "atan":
-            return sets.rising(
-                x, np.arctan, lambda m, v: 1 / (1 + m * m), lambda lo, hi: np.full_like(lo, 0.65), one
-            )
-        case "tanh":
-            return sets.rising(x, np.tanh, lambda m, v: 1 - v * v, lambda lo, hi: np.full_like(lo, 0.77), one)
-        case "tan":
-            inside = (x.lo > -1.57) & (x.hi < 1.57)
-            return sets.rising(x, np.tan, lambda m, v: 1 + v * v, _tan_bend, inside)
-    everywhere = np.full_like(x.lo, np.inf)
-    return sets.interval(-everywhere, everywhere, len(x.g))
+        case _ if name in _RISING:
+            return sets.rising(x, *_RISING[name])
+    return sets.anything(x)
 
 
 def _tan_bend(lo: Floats, hi: Floats) -> Floats:
     steep = np.maximum(np.abs(np.tan(lo)), np.abs(np.tan(hi)))
     return np.asarray(2 * steep * (1 + steep * steep))
+
+
+_RISING: Mapping[str, tuple[Any, ...]] = {
+    "sqrt": (np.sqrt, lambda m, v: 0.5 / v, lambda lo, hi: 0.25 / (lo * np.sqrt(lo)), 0.0),
+    "exp": (np.exp, lambda m, v: v, lambda lo, hi: np.exp(hi)),
+    "log": (np.log, lambda m, v: 1 / m, lambda lo, hi: 1 / (lo * lo), 5e-324),
+    "atan": (np.arctan, lambda m, v: 1 / (1 + m * m), lambda lo, hi: np.full_like(lo, 0.65)),
+    "tanh": (np.tanh, lambda m, v: 1 - v * v, lambda lo, hi: np.full_like(lo, 0.77)),
+    "tan": (np.tan, lambda m, v: 1 + v * v, _tan_bend, -1.57, 1.57),
+}
+"""Ascending functions: slope by point and value, bound of the second derivative, and domain."""

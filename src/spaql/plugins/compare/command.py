@@ -16,7 +16,7 @@ from spaql.formatting import counted
 from spaql.plugins.sweeps.options import ray_option, refuse_failed, workers_option
 
 if TYPE_CHECKING:
-    from spaql.plugins.compare.ranking import Comparison
+    from spaql.plugins.compare.ranking import PairComparison
 
 _REPORT = "report"
 
@@ -99,7 +99,7 @@ def compare(
     return Report({"pairs": len(pairs), **verdicts}, _text(pairs, verdicts, out))
 
 
-def _text(pairs: list[Comparison], verdicts: Counter[str], out: Path) -> str:
+def _text(pairs: list[PairComparison], verdicts: Counter[str], out: Path) -> str:
     from spaql.plugins.sweeps.table import number_cell
 
     lines = [

@@ -108,7 +108,7 @@ def standing_at(line: Sequence[Standing], interactions: int) -> Standing | None:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairComparison:
     """PlanTree and another algorithm with at most as many interactions."""
 
     ours: Standing
@@ -129,7 +129,7 @@ class Comparison:
         return "ahead" if self.difference > 0 else "behind"
 
 
-def comparisons(found: Standings) -> list[Comparison]:
+def comparisons(found: Standings) -> list[PairComparison]:
     """Compare PlanTree with every other algorithm, at each of its budgets."""
     pairs = [
         (ours, theirs)
@@ -139,7 +139,7 @@ def comparisons(found: Standings) -> list[Comparison]:
         for other in ALGORITHMS[1:]
         if (theirs := standing_at(found.get((problem, other), ()), ours.at)) is not None
     ]
-    return [Comparison(ours, theirs, _test(ours.returns, theirs.returns)) for ours, theirs in pairs]
+    return [PairComparison(ours, theirs, _test(ours.returns, theirs.returns)) for ours, theirs in pairs]
 
 
 def _test(ours: Floats, theirs: Floats) -> WelchTest | None:

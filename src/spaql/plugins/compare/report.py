@@ -10,9 +10,8 @@ from spaql.archive import write_atomically
 from spaql.errors import SettingError
 from spaql.figures.drawing import save, write
 from spaql.figures.names import NAMES
-from spaql.plugins.compare.baselines.zoo import SOURCE
-from spaql.plugins.compare.curves import compute_comparison
-from spaql.plugins.compare.ranking import Comparison, Standings, comparisons, standings
+from spaql.plugins.compare.baselines.networks import SOURCE
+from spaql.plugins.compare.ranking import PairComparison, Standing, Standings, comparisons, standings
 from spaql.plugins.compare.study import ALGORITHMS, PROBLEMS
 from spaql.plugins.compare.tables import (
     Cells,
@@ -21,8 +20,11 @@ from spaql.plugins.compare.tables import (
     hyperparameters_table,
     returns_table,
 )
-from spaql.plugins.sweeps.reports import as_html, write_table
+from spaql.plugins.sweeps.groups import wrapped
+from spaql.plugins.sweeps.learning_curves import CurvesPanel, LearningCurvesRecord, MeanCurve
 from spaql.plugins.sweeps.store import RunStore
+from spaql.plugins.sweeps.table import as_html, write_table
+from spaql.stats import mean_ci95
 from spaql.tables import markdown
 
 _TITLE = "PlanTree compared with other algorithms"
@@ -79,7 +81,7 @@ _LIMITS = (
 )
 
 
-def write_comparison(store: RunStore, out: Path, command: str) -> list[Comparison]:
+def write_comparison(store: RunStore, out: Path, command: str) -> list[PairComparison]:
     """Write tables, figures and the report of the finished runs.
 
     Under `out`: `tables/returns-PROBLEM`, `details-PROBLEM`, `points`, `duels` and `hyperparameters`, each
@@ -97,7 +99,7 @@ def write_comparison(store: RunStore, out: Path, command: str) -> list[Compariso
     for problem in problems:
         tables[f"returns-{problem}"] = returns_table(found, problem)
         tables[f"details-{problem}"] = details_table(found, problem)
-        record = compute_comparison(found, problem)
+        record = curves(found, problem)
         write(record, out / "data" / f"{problem}.json")
         save(record, out / "figures", problem)
     tables["points"] = [row for name in problems for row in details_table(found, name, every_point=True)]
@@ -109,11 +111,41 @@ def write_comparison(store: RunStore, out: Path, command: str) -> list[Compariso
     return pairs
 
 
+def curves(found: Standings, problem: str) -> LearningCurvesRecord:
+    """Return the data of the figure of a problem."""
+    note = wrapped(
+        "Lines: fresh episodes of the policy as it was then; PlanTree has a run for each point. Bands and "
+        "bars: 95 % interval over seeds. Dashed: no interactions.",
+        "Interactions are all steps taken to learn; the episodes that measure are not counted.",
+    )
+    lines = [_curve(found[problem, name]) for name in ALGORITHMS if (problem, name) in found]
+    title = f"{problem}: return against interactions"
+    return LearningCurvesRecord(title, note, (CurvesPanel(problem, tuple(lines)),))
+
+
+def _curve(line: Sequence[Standing]) -> MeanCurve:
+    intervals = [mean_ci95(standing.returns) for standing in line]
+    means, halves = zip(*intervals, strict=True)
+    interactions = tuple(float(standing.interactions.mean()) for standing in line)
+    last = line[-1]
+    return MeanCurve(
+        NAMES[last.algorithm],
+        last.algorithm,
+        "curve",
+        last.seeds,
+        interactions,
+        means,
+        halves,
+        interactions[-1],
+        *intervals[-1],
+    )
+
+
 def _text(
     problems: Sequence[str],
     tables: dict[str, Cells],
     found: Standings,
-    pairs: Sequence[Comparison],
+    pairs: Sequence[PairComparison],
     command: str,
 ) -> str:
     parts = [
@@ -155,7 +187,7 @@ def _finished(found: Standings) -> str:
     return f"Seeds finished: {', '.join(parts)}.{rest}"
 
 
-def _verdicts(pairs: Sequence[Comparison]) -> str:
+def _verdicts(pairs: Sequence[PairComparison]) -> str:
     if not pairs:
         return "There are no finished runs yet to compare PlanTree with another algorithm."
     counts = Counter(pair.verdict for pair in pairs)

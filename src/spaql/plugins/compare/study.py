@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from spaql.errors import SettingError
-from spaql.plugins.compare.baselines import CLASSICAL, NETWORKS
-from spaql.plugins.compare.baselines.zoo import ZOO
+from spaql.plugins.compare.baselines import CLASSICAL, NETWORKS, ZOO
 from spaql.plugins.sweeps.run import Run
 
 PROBLEMS = ("Pendulum-v1", "CartPole-v1", "MountainCar-v0", "Acrobot-v1", "MountainCarContinuous-v0")
@@ -30,7 +29,7 @@ _ORDER = ("sac", "td3", "dqn", "ppo", "qr-dqn", "trpo", "ars", "tqc")
 
 
 @dataclass(frozen=True)
-class Size:
+class ComparisonSize:
     """How large the comparison is."""
 
     seeds: int
@@ -50,7 +49,7 @@ class Size:
     """Episodes of such an evaluation."""
 
 
-FULL = Size(
+FULL = ComparisonSize(
     seeds=20,
     network_seeds=5,
     plantree=(3_000, 5_000, 10_000, 20_000, 50_000),
@@ -60,7 +59,7 @@ FULL = Size(
     evaluate_at=tuple(1_000 * k for k in (1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 100, 200, 500)),
     episodes=100,
 )
-QUICK = Size(
+QUICK = ComparisonSize(
     seeds=2,
     network_seeds=1,
     plantree=(600,),
@@ -73,7 +72,7 @@ QUICK = Size(
 
 
 def compare_runs(
-    size: Size,
+    size: ComparisonSize,
     *,
     only: Sequence[str] = (),
     budgets: Sequence[int] = (),
@@ -120,11 +119,11 @@ def check_names(only: Iterable[str]) -> None:
         )
 
 
-def _seeds(size: Size, algorithm: str) -> int:
+def _seeds(size: ComparisonSize, algorithm: str) -> int:
     return size.network_seeds if algorithm in NETWORKS else size.seeds
 
 
-def _runs_of_seed(size: Size, seed: int, budgets: Sequence[int]) -> Iterator[Run]:
+def _runs_of_seed(size: ComparisonSize, seed: int, budgets: Sequence[int]) -> Iterator[Run]:
     for problem in PROBLEMS:
         for budget in budgets:
             yield _run(size, problem, "plantree", seed, budget, {})
@@ -141,7 +140,7 @@ def _runs_of_seed(size: Size, seed: int, budgets: Sequence[int]) -> Iterator[Run
 
 
 def _run(
-    size: Size, problem: str, algorithm: str, seed: int, budget: int, settings: Mapping[str, Any]
+    size: ComparisonSize, problem: str, algorithm: str, seed: int, budget: int, settings: Mapping[str, Any]
 ) -> Run:
     points = () if algorithm == "plantree" else tuple(steps for steps in size.evaluate_at if steps < budget)
     return Run(

@@ -9,9 +9,8 @@ import numpy as np
 
 from spaql.figures.names import NAMES
 from spaql.formatting import counted
-from spaql.plugins.compare.baselines import NETWORKS
-from spaql.plugins.compare.baselines.zoo import ZOO
-from spaql.plugins.compare.ranking import Comparison, Standing, Standings, standing_at
+from spaql.plugins.compare.baselines import NETWORKS, ZOO
+from spaql.plugins.compare.ranking import PairComparison, Standing, Standings, standing_at
 from spaql.plugins.compare.study import ALGORITHMS, PROBLEMS
 from spaql.plugins.sweeps.table import interval, number_cell
 from spaql.stats import mean_ci95
@@ -65,7 +64,7 @@ def details_table(found: Standings, problem: str, *, every_point: bool = False) 
     ]
 
 
-def comparisons_table(pairs: Sequence[Comparison]) -> Cells:
+def comparisons_table(pairs: Sequence[PairComparison]) -> Cells:
     """Return a row for each other algorithm, budget and problem."""
     return [
         {
@@ -117,7 +116,7 @@ def _size(standing: Standing) -> str:
     return counted(mean, units.get(standing.algorithm, "parameter"), digits)
 
 
-def _difference(pair: Comparison) -> str:
+def _difference(pair: PairComparison) -> str:
     if pair.test is None:
         return number_cell(pair.difference)
     low = number_cell(pair.test.low)

@@ -17,7 +17,7 @@ from spaql.archive import file_sha256
 from spaql.errors import SettingError, nearest
 from spaql.plugins.fmu.declaration import Declared, Named, Quantity, declared
 from spaql.plugins.fmu.description import read_description
-from spaql.plugins.fmu.simulation import Simulation
+from spaql.plugins.fmu.simulation import FmuSimulation
 from spaql.problems.meaning import Meaning
 from spaql.problems.stage_cost import BROKEN, ConstraintLike, StageCost
 from spaql.program.formula import Formula
@@ -103,7 +103,7 @@ class FMUEnv(gymnasium.Env[Any, Any]):
             setpoints=setpoints or {},
         )
         self._outputs = [one.variable.name for one in self._plant.outputs]
-        self._simulation = Simulation(file, self._plant.step_size)
+        self._simulation = FmuSimulation(file, self._plant.step_size)
         self.action_space, actions = _actions(self._plant.inputs)
         ranges = [one.range for one in self._plant.outputs] + [one.range for one in self._plant.setpoints]
         low, high = np.array(ranges, np.float64).T

@@ -1,16 +1,26 @@
-"""What an exported FMU declares: its variables, and the model description."""
+"""What an exported FMU declares, the model description, and its functions in C."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 from spaql.export.comments import action_numbers
 from spaql.export.language import Source
 from spaql.kernels.controller import HIGH, LOW
 from spaql.languages import in_xml
 from spaql.spaces import split_unit
+
+_SOURCE = Path(__file__).with_name("fmi2.c")
+"""The C functions of FMI 2.0 around the C of a controller, which the definitions before them name."""
+_HEAD = """/* fmi2.c: the functions of FMI 2.0 (co-simulation) of {name}.
+ *
+ * A step reads the inputs, takes a sample of the controller, and writes the outputs.
+ * Written by spaql. Do not edit: export it again.
+ */
+"""
 
 
 @dataclass(frozen=True)
@@ -127,3 +137,24 @@ def _variable(
         f'    <ScalarVariable name={in_xml(name)} valueReference="{reference}" causality="{causality}" '
         f'variability="{variability}"{initial}{described}><{kind} {more.strip()}/></ScalarVariable>\n'
     )
+
+
+def wrapper(interface: Interface, guid: str) -> str:
+    """Return the source `fmi2.c`; it needs no headers of the standard, only the controller's."""
+    name = interface.name
+    prefix = name.upper()
+    definitions = {
+        "NAME": f'"{name}"',
+        "NAMED(part)": f"{name}_##part",
+        "GUID": f'"{guid}"',
+        "INPUTS": f"{prefix}_OBSERVATIONS",
+        "OUTPUTS": f"{prefix}_ACTIONS",
+        "BEGIN": ", ".join(map(repr, interface.begin or (0.0,) * len(interface.outputs))),
+        "WHOLE": str(int(interface.is_whole)),
+    }
+    if interface.state:
+        definitions["PERIOD"] = f"{prefix}_SAMPLE_TIME"
+        definitions["HIDDEN"] = ", ".join(f"(double)self->state.{one}" for one, _ in interface.state)
+    defined = "".join(f"#define {key} {value}\n" for key, value in definitions.items())
+    head = _HEAD.format(name=name)
+    return f'{head}#include "{name}.h"\n{defined}{_SOURCE.read_text(encoding="utf-8")}'

@@ -21,7 +21,7 @@ from spaql.plugins.fmu.description import Description, Variable, fmpy_module, re
 _FATAL = 4
 _EXTRACTED: dict[tuple[str, int, int], str] = {}
 """Folders of extracted FMUs, by path, time of change and size."""
-_SIMULATIONS: WeakValueDictionary[int, Simulation] = WeakValueDictionary()
+_SIMULATIONS: WeakValueDictionary[int, FmuSimulation] = WeakValueDictionary()
 _KEYS = count(1)
 _CALLED: list[int] = [0]
 """The key of the simulation that was called last: not every FMU says which instance sends a message."""
@@ -45,7 +45,7 @@ def _logger(fmi2: Any) -> Any:
     return fmi2.fmi2CallbackLoggerTYPE(receive)
 
 
-class Simulation:
+class FmuSimulation:
     """An FMU between the beginning and the end of an episode.
 
     Every episode has a new instance.
@@ -72,7 +72,7 @@ class Simulation:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what it was made of: a copy has not begun."""
-        return Simulation, self._arguments
+        return FmuSimulation, self._arguments
 
     def __del__(self) -> None:
         if not sys.is_finalizing():

@@ -18,8 +18,7 @@ from spaql.export.language import Source, Target
 from spaql.export.languages.c import C
 from spaql.export.played import PLAYED, SAMPLES, Player, driven
 from spaql.plugins.fmu.description import fmpy_module
-from spaql.plugins.fmu.interface import Interface, interface_of
-from spaql.plugins.fmu.wrapper import wrapper
+from spaql.plugins.fmu.interface import Interface, interface_of, wrapper
 
 _FLAGS = (*FLAGS, "-shared", "-fPIC", "-fvisibility=hidden")
 _DATE = (1980, 1, 1, 0, 0, 0)

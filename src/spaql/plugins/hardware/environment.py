@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.plugins.hardware.counts import Counts
+from spaql.plugins.hardware.board import Counts
 from spaql.plugins.hardware.declaration import Range, Signals
 from spaql.plugins.hardware.loop import Exchange, SampleLoop
 from spaql.plugins.hardware.step_log import StepLog

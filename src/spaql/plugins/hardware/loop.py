@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from spaql.errors import BadEnvironmentError
 from spaql.plugins.hardware import protocol
-from spaql.plugins.hardware.board import Board
-from spaql.plugins.hardware.counts import Counts
+from spaql.plugins.hardware.board import Board, Counts
 from spaql.plugins.hardware.declaration import Signals
 from spaql.plugins.hardware.protocol import Sample
 from spaql.plugins.hardware.step_log import Row, StepLog

@@ -23,8 +23,7 @@ from spaql.plugins.paper.criteria import (
     share,
     small,
 )
-from spaql.plugins.paper.equal_samples import BATCH, EARLY
-from spaql.plugins.paper.evidence import Floats, Study
+from spaql.plugins.paper.evidence import BATCH, EARLY, Floats, Study
 from spaql.plugins.paper.study import ALGORITHMS, PROBLEMS, SCALINGS, SOLVED, VARIANTS
 from spaql.plugins.paper.tables import PUBLISHED, PUBLISHED_SOLVED
 from spaql.plugins.sweeps.table import interval

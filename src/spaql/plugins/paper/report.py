@@ -10,13 +10,12 @@ from pathlib import Path
 from spaql.archive import write_atomically
 from spaql.plugins.paper.claims import Claim, judge, short_runs
 from spaql.plugins.paper.criteria import VERDICTS
-from spaql.plugins.paper.equal_samples import early_returns
-from spaql.plugins.paper.evidence import Study
+from spaql.plugins.paper.evidence import Study, early_returns
 from spaql.plugins.paper.figures import FIGURES, paper_figures
 from spaql.plugins.paper.study import FULL, Size
 from spaql.plugins.paper.tables import measure, rows
-from spaql.plugins.sweeps.reports import as_html, write_table
 from spaql.plugins.sweeps.store import RunStore
+from spaql.plugins.sweeps.table import as_html, write_table
 from spaql.tables import markdown
 
 _TITLE = "Control with adaptive Q-learning, measured again"

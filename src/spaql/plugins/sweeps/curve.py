@@ -25,7 +25,7 @@ CURVE = "curve.csv"
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """The policy after a number of interactions, evaluated in fresh episodes."""
 
     interactions: int
@@ -47,7 +47,7 @@ class LearningCurve:
     """
 
     def __init__(self, run: Run) -> None:
-        self.points: list[Point] = []
+        self.points: list[CurvePoint] = []
         self.wall: list[float] = []
         """Seconds of training before each point, wall-clock time."""
         self.cpu: list[float] = []
@@ -79,7 +79,7 @@ class LearningCurve:
         chattering = float(changes.mean()) if changes.size else 0.0
         mean, _ = mean_ci95(returns)
         self.points.append(
-            Point(interactions, mean, min(returns), chattering, math.nan if size is None else size)
+            CurvePoint(interactions, mean, min(returns), chattering, math.nan if size is None else size)
         )
         self._began = _now()
 
@@ -94,7 +94,7 @@ class LearningCurve:
 
     def to_csv(self) -> str:
         """Return the points as CSV, every number in full precision."""
-        rows = [",".join(field.name for field in fields(Point))]
+        rows = [",".join(field.name for field in fields(CurvePoint))]
         rows += [",".join(map(repr, astuple(point))) for point in self.points]
         return "\n".join(rows) + "\n"
 

@@ -120,13 +120,6 @@ def _labels(runs: Sequence[Run]) -> dict[str, str]:
     return labels
 
 
-def in_order(groups: Sequence[Group]) -> tuple[list[str], dict[str, str]]:
-    """Return the problems, and the algorithm of every label, both as they first appear."""
-    return list(dict.fromkeys(group.problem for group in groups)), {
-        group.label: group.algorithm for group in groups
-    }
-
-
 def wrapped(*sentences: str) -> str:
     """Return sentences as a note, each on a line of its own, or on several if it is too long for one."""
     return "\n".join(textwrap.fill(sentence, _NOTE) for sentence in sentences if sentence)

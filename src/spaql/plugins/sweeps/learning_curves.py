@@ -24,7 +24,7 @@ from spaql.figures.style import (
     short_number,
 )
 from spaql.plugins.sweeps.curve import CURVE
-from spaql.plugins.sweeps.groups import Floats, Group, in_order, interval_note, study_groups, thinned, wrapped
+from spaql.plugins.sweeps.groups import Floats, Group, interval_note, study_groups, thinned, wrapped
 from spaql.plugins.sweeps.store import RunStore, read_columns, read_history
 from spaql.stats import mean_ci95
 
@@ -111,12 +111,12 @@ def compute_learning_curves(
     groups = study_groups(RunStore(study))
     panels = []
     early = False
-    for problem in in_order(groups)[0]:
+    for problem in dict.fromkeys(group.problem for group in groups):
         own = [group for group in groups if group.problem == problem]
         if len(own) > _MOST:
             raise SettingError(
                 f"{Path(study)} has {len(own)} groups of runs on {problem}, and there is room for {_MOST} "
-                "curves: draw a folder in it, or scores."
+                "curves: draw a folder in it."
             )
         lines = [_line(group) for group in own]
         early = early or any(differ for _, differ in lines)

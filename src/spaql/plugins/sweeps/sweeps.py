@@ -6,15 +6,16 @@ import contextlib
 import functools
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from spaql.archive import write_atomically
 from spaql.errors import SettingError
+from spaql.formatting import duration
 from spaql.plugins.sweeps.execute import Outcome, execute
 from spaql.plugins.sweeps.on_ray import RayWorkers
-from spaql.plugins.sweeps.progress import SweepProgress
 from spaql.plugins.sweeps.run import Run
 from spaql.plugins.sweeps.store import RunStore
 from spaql.plugins.sweeps.study import check
@@ -23,6 +24,10 @@ from spaql.workers import Pool, Workers, cores, refuse_in_import
 
 _POLLS_EVERY = 0.5
 """Seconds between two checks of runs that other drivers execute."""
+_SECONDS_A_LINE = 10.0
+"""Between two lines."""
+_ESTIMATE_FROM = 0.05
+"""Share of the runs after which the remaining time is estimated."""
 
 
 @dataclass(frozen=True)
@@ -139,3 +144,43 @@ def _claimed(store: RunStore, runs: Iterable[Run], elsewhere: list[Run]) -> Iter
             yield run
         else:
             elsewhere.append(run)
+
+
+class SweepProgress:
+    """Shows the progress of a sweep."""
+
+    def __init__(self, runs: int, finished_before: int, *, show: bool) -> None:
+        self._runs = runs
+        self._before = finished_before
+        self._done = 0
+        self._failed = 0
+        self._interactions = 0
+        self._began = self._reported = time.monotonic()
+        self._show = show
+        if finished_before:
+            self._print(f"{finished_before} of {runs} runs are finished already")
+
+    def update(self, outcome: Outcome) -> None:
+        """Count a run."""
+        self._interactions += outcome.interactions
+        if outcome.error is None:
+            self._done += 1
+        else:
+            self._failed += 1
+            self._print(f"failed: {outcome.run.id}: {outcome.error.strip().splitlines()[-1]}")
+        now = time.monotonic()
+        ended = self._before + self._done + self._failed
+        if now - self._reported <= _SECONDS_A_LINE and ended < self._runs:
+            return
+        self._reported = now
+        tried = self._done + self._failed
+        # The first runs wait for the compiler, and are slower than the others.
+        known = ended < self._runs and tried >= _ESTIMATE_FROM * (self._runs - self._before)
+        left = f"  {duration((self._runs - ended) * (now - self._began) / tried)} left" if known else ""
+        failed = f"{self._failed} failed  " if self._failed else ""
+        speed = self._interactions / max(now - self._began, 1e-9)
+        self._print(f"{ended} of {self._runs} runs  {failed}{speed:,.0f} steps/s{left}")
+
+    def _print(self, line: str) -> None:
+        if self._show:
+            print(line, file=sys.stderr, flush=True)

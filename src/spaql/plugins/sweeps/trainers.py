@@ -32,7 +32,7 @@ class Trained:
     result: Mapping[str, float]
     """The measured numbers: `interactions` at least."""
     size: float | None
-    """Of the policy (see `spaql.plugins.sweeps.curve.Point`)."""
+    """Of the policy (see `spaql.plugins.sweeps.curve.CurvePoint`)."""
     save: Callable[[Path], None]
     """Writes its files into a run folder."""
 

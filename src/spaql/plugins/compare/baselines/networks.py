@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,6 @@ from spaql.controllers import Policy
 from spaql.controllers.policy import Rng
 from spaql.errors import MissingExtraError, SettingError
 from spaql.evaluation import evaluate
-from spaql.plugins.compare.baselines.zoo import ZOO
 from spaql.plugins.sweeps.curve import LearningCurve
 from spaql.plugins.sweeps.run import Run
 from spaql.plugins.sweeps.trainers import Trained
@@ -40,6 +40,17 @@ _CLASSES = MappingProxyType(
 )
 NETWORKS = tuple(_CLASSES)
 """The algorithms, by name."""
+
+SOURCE = "rl-zoo3 2.9.2"
+"""The source of the hyperparameters in `zoo.toml`."""
+ZOO: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    (algorithm, environment): hyperparameters
+    for algorithm, environments in tomllib.loads(
+        Path(__file__).with_name("zoo.toml").read_text(encoding="utf-8")
+    ).items()
+    for environment, hyperparameters in environments.items()
+}
+"""Published hyperparameters by algorithm and environment; `n_timesteps` is the published length."""
 
 _ACTING: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -1,73 +1,6 @@
-"""The C functions of FMI 2.0 around the C of a controller."""
-
-from __future__ import annotations
-
-from spaql.plugins.fmu.interface import Interface
-
-
-def wrapper(interface: Interface, guid: str) -> str:
-    """Return the source `fmi2.c`; it needs no headers of the standard, only the controller's."""
-    name = interface.name
-    prefix = interface.name.upper()
-    begin = "\n".join(f"    self->action[{i}] = {x!r};" for i, x in enumerate(interface.begin))
-    remembers = bool(interface.state)
-    shown = ", ".join(f"(double)self->state.{one}" for one, _ in interface.state)
-    parts = {
-        "NAME": name,
-        "PREFIX": prefix,
-        "GUID": guid,
-        "BEGIN": begin,
-        "STATE": f"    {name}_state state;\n" if remembers else "",
-        "RESET": f"    {name}_reset(&self->state);\n" if remembers else "",
-        "SAMPLE": _SAMPLED.replace("@NAME@", name).replace("@PREFIX@", prefix)
-        if remembers
-        else f"    {name}_act(self->observation, self->action);\n",
-        "WHOLE": "1" if interface.is_whole else "0",
-        "HIDDEN": f"    const double hidden[] = {{{shown}}};\n" if remembers else "",
-        "SHOWN": _SHOWN.replace("@COUNT@", str(len(interface.state))) if remembers else "",
-        "LATE": "    double first; /* time of the first sample */\n    double samples; /* taken so far */\n"
-        if remembers
-        else "",
-        "BEGINS": "    self->first = 0.0;\n    self->samples = 0.0;\n" if remembers else "",
-        "UNUSED": "" if remembers else "    (void)time;\n    (void)size;\n",
-    }
-    text = _SOURCE
-    for key, value in parts.items():
-        text = text.replace(f"@{key}@", value)
-    return text
-
-
-_SHOWN = """        } else if (vr[i] < INPUTS + OUTPUTS + @COUNT@) {
-            value[i] = hidden[vr[i] - INPUTS - OUTPUTS];
-"""
-_SAMPLED = """    const double period = @PREFIX@_SAMPLE_TIME;
-    const double slack = 1e-6 * period;
-    if (size > period + slack) {
-        if (self->log != 0) {
-            self->log(self->environment, "@NAME@", FMI2_ERROR, "error",
-                      "a step of %g s is longer than the sample time of %g s", size, period);
-        }
-        return FMI2_ERROR;
-    }
-    if (self->samples == 0.0) {
-        self->first = time;
-    }
-    /* Between two samples the action is held. */
-    if (time >= self->first + (self->samples * period) - slack) {
-        @NAME@_act(&self->state, self->observation, self->action);
-        self->samples += 1.0;
-    }
-"""
-
-_SOURCE = r"""/* fmi2.c: the functions of FMI 2.0 (co-simulation) of @NAME@.
- *
- * A step reads the inputs, takes a sample of the controller, and writes the outputs.
- * Written by spaql. Do not edit: export it again.
- */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include "@NAME@.h"
 
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -79,8 +12,7 @@ _SOURCE = r"""/* fmi2.c: the functions of FMI 2.0 (co-simulation) of @NAME@.
 
 #define FMI2_OK 0
 #define FMI2_ERROR 3
-#define INPUTS @PREFIX@_OBSERVATIONS
-#define OUTPUTS @PREFIX@_ACTIONS
+#define SLACK (1e-6 * PERIOD)
 
 typedef void (*logger)(void *, const char *, int, const char *, const char *, ...);
 
@@ -98,16 +30,27 @@ typedef struct {
     void *environment;
     double observation[INPUTS];
     double action[OUTPUTS];
-@STATE@@LATE@} instance;
+#ifdef PERIOD
+    NAMED(state) state;
+    double first; /* time of the first sample */
+    double samples; /* taken so far */
+#endif
+} instance;
 
 static void begin(instance *self)
 {
+    static const double first[] = {BEGIN};
     size_t i;
     for (i = 0; i < (size_t)INPUTS; i++) {
         self->observation[i] = 0.0;
     }
-@BEGIN@
-@RESET@@BEGINS@}
+    memcpy(self->action, first, sizeof self->action);
+#ifdef PERIOD
+    NAMED(reset)(&self->state);
+    self->first = 0.0;
+    self->samples = 0.0;
+#endif
+}
 
 EXPORT const char *fmi2GetTypesPlatform(void) { return "default"; }
 EXPORT const char *fmi2GetVersion(void) { return "2.0"; }
@@ -122,7 +65,7 @@ EXPORT void *fmi2Instantiate(const char *name, int kind, const char *guid, const
 {
     instance *self = NULL;
     (void)name; (void)resources; (void)visible; (void)logging;
-    if (kind == 1 && guid != NULL && strcmp(guid, "@GUID@") == 0) {
+    if (kind == 1 && guid != NULL && strcmp(guid, GUID) == 0) {
         self = (instance *)calloc(1, sizeof *self);
     }
     if (self != NULL) {
@@ -147,16 +90,23 @@ EXPORT int fmi2Reset(void *c) { begin((instance *)c); return FMI2_OK; }
 EXPORT int fmi2GetReal(void *c, const unsigned vr[], size_t n, double value[])
 {
     const instance *self = (const instance *)c;
-@HIDDEN@    size_t i;
+#ifdef PERIOD
+    const double hidden[] = {HIDDEN};
+#endif
+    size_t i;
     for (i = 0; i < n; i++) {
         if (vr[i] < INPUTS) {
             value[i] = self->observation[vr[i]];
         } else if (vr[i] < INPUTS + OUTPUTS) {
-            if (@WHOLE@) {
+            if (WHOLE) {
                 return FMI2_ERROR;
             }
             value[i] = self->action[vr[i] - INPUTS];
-@SHOWN@        } else {
+#ifdef PERIOD
+        } else if (vr[i] < INPUTS + OUTPUTS + sizeof hidden / sizeof hidden[0]) {
+            value[i] = hidden[vr[i] - INPUTS - OUTPUTS];
+#endif
+        } else {
             return FMI2_ERROR;
         }
     }
@@ -181,7 +131,7 @@ EXPORT int fmi2GetInteger(void *c, const unsigned vr[], size_t n, int value[])
     const instance *self = (const instance *)c;
     size_t i;
     for (i = 0; i < n; i++) {
-        if (!@WHOLE@ || vr[i] < INPUTS || vr[i] >= INPUTS + OUTPUTS) {
+        if (!WHOLE || vr[i] < INPUTS || vr[i] >= INPUTS + OUTPUTS) {
             return FMI2_ERROR;
         }
         value[i] = (int)self->action[vr[i] - INPUTS];
@@ -193,7 +143,27 @@ EXPORT int fmi2DoStep(void *c, double time, double size, int keep)
 {
     instance *self = (instance *)c;
     (void)keep;
-@UNUSED@@SAMPLE@    return FMI2_OK;
+#ifdef PERIOD
+    if (size > PERIOD + SLACK) {
+        if (self->log != 0) {
+            self->log(self->environment, NAME, FMI2_ERROR, "error",
+                      "a step of %g s is longer than the sample time of %g s", size, PERIOD);
+        }
+        return FMI2_ERROR;
+    }
+    if (self->samples == 0.0) {
+        self->first = time;
+    }
+    /* Between two samples the action is held. */
+    if (time >= self->first + (self->samples * PERIOD) - SLACK) {
+        NAMED(act)(&self->state, self->observation, self->action);
+        self->samples += 1.0;
+    }
+#else
+    (void)time; (void)size;
+    NAMED(act)(self->observation, self->action);
+#endif
+    return FMI2_OK;
 }
 
 EXPORT int fmi2GetFMUstate(void *c, void **state)
@@ -238,4 +208,3 @@ EXPORT int fmi2GetRealStatus(void) { return FMI2_ERROR; }
 EXPORT int fmi2GetIntegerStatus(void) { return FMI2_ERROR; }
 EXPORT int fmi2GetBooleanStatus(void) { return FMI2_ERROR; }
 EXPORT int fmi2GetStringStatus(void) { return FMI2_ERROR; }
-"""
