@@ -24,6 +24,8 @@ _OTHER_SCALE = 2.0
 """A factor by which a scale must have changed for a new race."""
 _RESTARTS = 2
 """The most new races in other scales."""
+_NEAR = 0.1
+"""A law is near the first one if it gains less than this share of that law's lead over random trees."""
 _NO_ROOM = 100
 """A first law, or the best of the first random trees, is only improved if the budget is fewer episodes."""
 
@@ -36,7 +38,11 @@ def begin(search: SearchState, rng: Rng) -> None:
         spend_rest(search, rng)
         return
     search.evaluator.begin_hard_starts(rng)
+    random_return = search.judgement.mean_return
     judge_incumbent(search)
+    if search.begun_at == "law" and search.near_law is None:
+        law_return = search.judgement.mean_return
+        search.near_law = law_return + _NEAR * (law_return - random_return)
     if search.incumbent is not None and search.begun_at == "tree":
         seen = apart(search, search.incumbent, rng)
         search.racers = [neighbour_racer(search, search.incumbent, seen, rng) for _ in range(_NEIGHBOURS)]
@@ -102,4 +108,11 @@ def polish(search: SearchState, rng: Rng) -> None:
     if not compare(search, best, rng) and search.incumbent is not None:
         search.racers = [racer_at(search, search.incumbent, INCUMBENT_STEP)]
     if search.spent + search.evaluator.steps >= POLISH * search.budget:
-        search.stage = "anew" if only_waits(search) else "grow"
+        search.stage = "anew" if only_waits(search) else "sharpen" if _is_near_law(search) else "grow"
+
+
+def _is_near_law(search: SearchState) -> bool:
+    """Return whether the best tree is a law that is hardly better than the first one: an easy plant."""
+    assert search.incumbent is not None
+    near = search.near_law is not None and search.judgement.mean_return <= search.near_law
+    return near and search.incumbent.n_leaves == 1

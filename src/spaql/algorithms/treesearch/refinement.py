@@ -8,11 +8,11 @@ from spaql.algorithms.treesearch.finish import enough_digits, pattern_search, si
 from spaql.algorithms.treesearch.judging import compare, first_score, judge_incumbent, judge_racers, judges_by
 from spaql.algorithms.treesearch.racer import LEAST_OF_BEST, Racer
 from spaql.algorithms.treesearch.racers import basis_of, racer_at
-from spaql.algorithms.treesearch.search_state import PATTERN, REFINE, SearchState
+from spaql.algorithms.treesearch.search_state import INCUMBENT_STEP, PATTERN, REFINE, SHARPEN, SearchState
 from spaql.algorithms.treesearch.trees import Rng
 
 _SIMPLIFIED = 200
-"""The fewest starts by which a tree is made plainer: fewer would not see what that costs."""
+"""The fewest starts by which a tree is made plainer, or a law sharpened."""
 _REFINED = 128
 """Starts of a generation when the best tree is refined, so that rare failures are seen."""
 
@@ -27,18 +27,32 @@ def refine(search: SearchState, rng: Rng) -> None:
         search.stage = "pattern"
 
 
+def sharpen(search: SearchState, rng: Rng) -> None:
+    """Move the numbers of a law one by one: where it is nearly the best, other trees only cost steps."""
+    assert search.incumbent is not None
+    judges_by(search, _SIMPLIFIED, rng)
+    _search_by_pattern(search, racer_at(search, search.incumbent), SHARPEN, rng)
+    search.racers = [racer_at(search, search.incumbent, INCUMBENT_STEP)]
+    search.stage = "grow"
+
+
 def pattern(search: SearchState, rng: Rng) -> None:
     """Move the numbers of the best tree one by one."""
     assert search.incumbent is not None
-    left = PATTERN * search.budget - search.spent
     best = search.racers[0]  # it may be better but for starts from which it fails
     begun = best if best.score > first_score(search, search.incumbent) else racer_at(search, search.incumbent)
-    found = pattern_search(search.evaluator, begun, left, rng)
+    _search_by_pattern(search, begun, PATTERN, rng)
+    search.stage = "simplify"
+
+
+def _search_by_pattern(search: SearchState, begun: Racer, last: float, rng: Rng) -> None:
+    """Search from a racer's tree until a share of the budget is spent, and compare what is found."""
+    assert search.incumbent is not None
+    found = pattern_search(search.evaluator, begun, last * search.budget - search.spent, rng)
     new = search.evaluator.judge(found)
     old = search.evaluator.judge(search.incumbent)
     if new.score > old.score + new.error_of_difference(old):  # it was fitted to few starts
         compare(search, Racer.of(found), rng, new)
-    search.stage = "simplify"
 
 
 def make_plainer(search: SearchState, rng: Rng) -> None:

@@ -8,7 +8,7 @@ from spaql.algorithms.treesearch.anew import begin_anew
 from spaql.algorithms.treesearch.growth import grow
 from spaql.algorithms.treesearch.judging import n_judging_starts
 from spaql.algorithms.treesearch.race import begin, polish, race
-from spaql.algorithms.treesearch.refinement import make_plainer, pattern, refine, spend_rest
+from spaql.algorithms.treesearch.refinement import make_plainer, pattern, refine, sharpen, spend_rest
 from spaql.algorithms.treesearch.search_state import SearchState
 from spaql.algorithms.treesearch.trees import Rng
 from spaql.simulate import EpisodeRunner
@@ -18,6 +18,7 @@ STAGES: Mapping[str, Callable[[SearchState, Rng], None]] = {
     "race": race,
     "polish": polish,
     "anew": begin_anew,
+    "sharpen": sharpen,
     "grow": grow,
     "refine": refine,
     "pattern": pattern,
@@ -25,7 +26,7 @@ STAGES: Mapping[str, Callable[[SearchState, Rng], None]] = {
     "done": spend_rest,
 }
 """What an iteration does in each stage; a stage lasts for some iterations, and names the next one."""
-_WITHOUT_WORST = ("measure", "race", "polish", "anew", "grow")
+_WITHOUT_WORST = ("measure", "race", "polish", "anew", "sharpen", "grow")
 """The stages in which neither the worst starts count, nor the movement of actions: they find a structure."""
 
 

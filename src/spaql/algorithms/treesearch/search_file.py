@@ -33,6 +33,7 @@ def saved_search(search: SearchState) -> tuple[dict[str, Any], dict[str, NDArray
         "raced_again": search.raced_again,
         "digits": search.digits,
         "begun_at": search.begun_at,
+        "near_law": search.near_law,
         "stage": search.stage,
         "mirror": None if search.mirror is None else asdict(search.mirror),
         "score": None if search.incumbent is None else search.judgement.score,
@@ -66,6 +67,7 @@ def restore_search(search: SearchState, data: Mapping[str, Any], arrays: Mapping
     search.stage = str(data["stage"])
     search.begun_at = str(data["begun_at"])
     search.raced_again = bool(data["raced_again"])
+    search.near_law = None if data["near_law"] is None else number(data, "near_law")
     if search.begun_at not in DOUBTS:
         raise ArchiveError(f"The file has a search that began at {search.begun_at!r}, which there is not.")
     mirror = data["mirror"]
@@ -98,6 +100,6 @@ def restore_search(search: SearchState, data: Mapping[str, Any], arrays: Mapping
     count = number(data, "racers", 0, 64, whole=True)
     search.racers = [Racer.from_arrays(part(arrays, f"racer.{i}"), search.base) for i in range(count)]
     if (search.stage == "race" and not 0 <= search.turn < count) or (
-        search.stage in ("polish", "anew", "grow", "refine") and not count
+        search.stage in ("polish", "anew", "sharpen", "grow", "refine") and not count
     ):
         raise ArchiveError("The search in the file has too few racers.")

@@ -15,6 +15,7 @@ from spaql.kernels.treesearch.candidates import Floats, Units
 
 RACE = 0.2
 POLISH = 0.25
+SHARPEN = 0.6
 GROW = 0.85
 REFINE = 0.9
 PATTERN = 0.94
@@ -57,6 +58,8 @@ class SearchState:
         self.incumbent: CandidateTree | None = None
         self.begun_at = ""
         """What the search began at, as long as that is the incumbent: a law, a tree, or none of these."""
+        self.near_law: float | None = None
+        """Returns up to this are near that of the first law, if there was one."""
         self.judgement = Judgement(-np.inf, 0.0, np.empty(0))
         """Of the incumbent; before there is one, with the mean return of random trees."""
         self.digits = 0
