@@ -1,4 +1,4 @@
-"""The package in `examples/lua_target`, installed as a stranger's, whose target is found by its name."""
+"""The package in `examples/plugin`, installed as a stranger's, whose target is found by its name."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from spaql.export.machine import machine_of
 
 pytestmark = pytest.mark.skipif(shutil.which("lua5.4") is None, reason="lua5.4 is not installed")
 
-PACKAGE = Path(__file__).parents[2] / "examples" / "lua_target"
+PACKAGE = Path(__file__).parents[2] / "examples" / "plugin"
 SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
 PIP = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
 BROKEN = """[spaql.targets]
