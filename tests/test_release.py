@@ -97,3 +97,27 @@ def test_the_address_is_written_into_every_file(tmp_path: Path) -> None:
         assert CONTACT not in (tmp_path / name).read_text()
     shown = subprocess.run(["python", tmp_path / ".ci/address"], capture_output=True, text=True, cwd=tmp_path)
     assert shown.stdout.split() == new
+
+
+def test_the_paper_lacks_only_what_its_authors_fill_in() -> None:
+    text = (ROOT / "paper/paper.md").read_text()
+    body = text.split("---\n", 2)[2]
+    assert 750 <= len(body.split()) <= 1750
+    assert re.findall(r"^# (.*)$", body, re.MULTILINE) == [
+        "Summary",
+        "Statement of need",
+        "State of the field",
+        "Software design",
+        "Research impact statement",
+        "AI usage disclosure",
+        "Acknowledgements",
+        "References",
+    ]
+    assert re.findall(r"TO FILL IN: ([\w ]+)", text) == [
+        "names of the authors",
+        "affiliations of the authors",
+        "date of submission",
+        "by the authors",
+    ]
+    sources = set(re.findall(r"^@\w+\{(\w+),$", (ROOT / "paper/paper.bib").read_text(), re.MULTILINE))
+    assert set(re.findall(r"@(\w+)", body)) == sources
