@@ -51,7 +51,8 @@ def aligned(cells: Sequence[Mapping[str, str]]) -> str:
     a      1
     bc    20
     """
-    shown = [name for name in cells[0] if any(row[name] for row in cells)]
+    cells = filled(cells)
+    shown = list(cells[0])
     widths = [max(len(name), *(len(row[name]) for row in cells)) for name in shown]
     lines = []
     for row in (dict(zip(shown, shown, strict=True)), *cells):
@@ -59,6 +60,18 @@ def aligned(cells: Sequence[Mapping[str, str]]) -> str:
         placed = [row[n].rjust(width) if i else row[n].ljust(width) for i, (n, width) in enumerate(pairs)]
         lines.append("  ".join(placed).rstrip())
     return "\n".join(lines)
+
+
+def filled(cells: Sequence[Mapping[str, str]]) -> TextTable:
+    """Return rows without the columns that have no entries.
+
+    Examples
+    --------
+    >>> filled([{"name": "a", "x": "1", "y": ""}, {"name": "b", "x": "", "y": ""}])
+    [{'name': 'a', 'x': '1'}, {'name': 'b', 'x': ''}]
+    """
+    names = [name for name in cells[0] if any(row[name] for row in cells)]
+    return [{name: row[name] for name in names} for row in cells]
 
 
 def comma_separated(cells: Sequence[Mapping[str, str]]) -> str:

@@ -94,6 +94,34 @@ def learn_best(
         )
 
 
+def train_in(
+    folder: Path,
+    agent: Agent,
+    budget: Budget,
+    callback: Callback | None = None,
+    *,
+    progress_bar: bool = False,
+) -> Agent:
+    """Train an agent in a run folder, or continue the run that is there; save it, and return the agent."""
+    if any((folder / name).exists() for name in (CHECKPOINT_FILE, MODEL_FILE)):
+        begun = resumed(agent, folder, same_seed=True)
+        begun._move_to(agent.problem)
+        agent = begun
+    steps, iterations = budget.left(agent)
+    if iterations or steps:
+        agent.learn(
+            steps,
+            iterations=iterations,
+            callback=callback,
+            checkpoint=folder / CHECKPOINT_FILE,
+            checkpoint_every=budget.checkpoint_every,
+            progress_bar=progress_bar,
+        )
+    if iterations or steps or not (folder / MODEL_FILE).exists():
+        save_run(agent, folder)
+    return agent
+
+
 def begin_table(folder: Path, seed: int, tries: int) -> None:
     """Write the table of tries, with only their seeds, before training."""
     write_atomically(folder / TRIES_FILE, tries_csv(try_seeds(seed, tries), [None] * tries, None).encode())
@@ -212,25 +240,8 @@ def _carry_out_apart(sent: bytes, job: _Job) -> Try | Exception:
 
 def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
     """Train or resume a try, save it, and run its selection episodes."""
-    agent = plan.agent(job.seed)
-    folder = job.folder
     budget = job.budget
-    if any((folder / name).exists() for name in (CHECKPOINT_FILE, MODEL_FILE)):
-        begun = resumed(agent, folder, same_seed=True)
-        begun._move_to(agent.problem)
-        agent = begun
-    steps, iterations = budget.left(agent)
-    if iterations or steps:
-        agent.learn(
-            steps,
-            iterations=iterations,
-            callback=callback,
-            checkpoint=folder / CHECKPOINT_FILE,
-            checkpoint_every=budget.checkpoint_every,
-            progress_bar=False,
-        )
-    if iterations or steps or not (folder / MODEL_FILE).exists():
-        save_run(agent, folder)
+    agent = train_in(job.folder, plan.agent(job.seed), budget, callback)
     selection = select(agent, episodes=budget.selection_episodes, seed=job.selection_seed)
     last = agent.history.last()
     spent = int(last["training_steps"]), int(last["interactions"])

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from spaql.problems import Problem
 
+DEFAULT_STEPS = 5_000
+"""Training steps, except TreeSearch's."""
+SEARCH_STEPS = 1_000_000
+"""Training steps of TreeSearch."""
 _FEW_STEPS = 20_000
 """With fewer steps than this, PlanTree is the better choice."""
 _MANY_STEPS = 100_000
@@ -17,6 +21,16 @@ CHOSEN = (
 def default_algorithm(problem: Problem) -> str:
     """Return the default algorithm for a problem."""
     return "treesearch" if problem.dynamics is not None and problem.setpoints else "plantree"
+
+
+def suited_algorithm(problem: Problem, steps: int | None) -> str:
+    """Return the algorithm that suits a problem and a number of steps, if that is given."""
+    return "treesearch" if steps is not None and steps > _MANY_STEPS else default_algorithm(problem)
+
+
+def default_steps(algo: str) -> int:
+    """Return the default number of training steps of an algorithm."""
+    return SEARCH_STEPS if algo == "treesearch" else DEFAULT_STEPS
 
 
 def recommended(algo: str, steps: int | None, problem: Problem) -> str:

@@ -96,7 +96,7 @@ def evaluate(
     result = compared.rows[0].evaluation if compared else run_episodes(agent, where, **played)
     data = _data(result) | {"condition": conditions[0], "designed_for": designed_for}
     of = _condition(conditions[0], designed_for) if len(possible) > 1 else ""
-    text = _text(result, of)
+    text = evaluation_text(result, of)
     if compared is not None:
         data |= _control_data(compared)
         text += f"\n\n{_control_text(compared)}"
@@ -195,7 +195,8 @@ def _data(result: Evaluation) -> dict[str, Any]:
     return data
 
 
-def _text(result: Evaluation, condition: str) -> str:
+def evaluation_text(result: Evaluation, condition: str = "") -> str:
+    """Return returns, quantiles, worst starts and constraints of an evaluation, for people."""
     episodes = counted(len(result.returns), "episode")
     lines = [f"return        {with_interval(result.mean, result.ci95)}  ({episodes}{condition})"]
     digits = places(result.mean, result.ci95)

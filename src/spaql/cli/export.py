@@ -129,7 +129,7 @@ def export(
     equivalence = exporter(
         Design(exported, source.problem) if step is not None else source,
         out / f"{name}{suffix}",
-        provenance=_provenance(source),
+        provenance=provenance(source),
         **options,
     )
     return Report({"folder": str(out), **json.loads(equivalence.to_json())}, _text(equivalence, out))
@@ -173,7 +173,7 @@ def _text(equivalence: Equivalence, out: Path) -> str:
     return "\n".join(lines)
 
 
-def _provenance(source: Agent | Design) -> list[str]:
+def provenance(source: Agent | Design) -> list[str]:
     """Return lines on the origin of a controller."""
     from spaql.agents import Agent
 

@@ -10,51 +10,16 @@ import click
 from spaql.cli.arguments import quiet_option, refuse_occupied
 from spaql.cli.command import command
 from spaql.cli.group import FAILED
-from spaql.cli.option_groups import constraint_option
-from spaql.cli.report import PATH, Report, named, names, numbers
-
-
-def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Return set-points by the name of the observation that is to follow each."""
-    return dict(named(value, "speed=target") for value in values)
+from spaql.cli.option_groups import constraint_option, log_options
+from spaql.cli.report import PATH, Report
 
 
 @command("the verdict and its evidence")
 @click.argument("logs", type=PATH, nargs=-1, required=True)
-@click.option(
-    "--observations", metavar="NAME,...", callback=names, required=True, help="columns of the observations"
-)
-@click.option("--action", metavar="NAME,...", callback=names, required=True, help="column of the action")
-@click.option(
-    "--action-range",
-    metavar="LOW,HIGH",
-    callback=numbers,
-    help="lowest and highest value of the action  [default: discrete actions 0, 1, ...]",
-)
-@click.option(
-    "--extrapolate",
-    is_flag=True,
-    help="allow all of --action-range, not only the part that occurs in the log",
-)
+@log_options(required=True)
 @click.option("--cost", metavar="EXPRESSION", help='cost of a step, such as "angle**2 + 0.1 * speed**2"')
-@click.option("--reward", metavar="EXPRESSION", help="reward of a step, instead of a cost")
-@click.option(
-    "--end",
-    metavar="EXPRESSION",
-    help='condition that ends an episode, such as "abs(angle) > 0.2"  [default: none]',
-)
 @constraint_option
-@click.option("--episode", metavar="NAME", help="column that changes where an episode begins")
-@click.option("--time", metavar="NAME", help="column of times, from which missing rows are detected")
 @click.option("--horizon", type=int, help="steps of an episode  [default: the longest of the log]")
-@click.option(
-    "--setpoint",
-    "setpoints",
-    metavar="NAME=NAME",
-    multiple=True,
-    callback=_pairs,
-    help="an observation and the set-point it is to follow; may be repeated",
-)
 @click.option("--seed", default=0, help="seed of all randomness")
 @click.option("--effort", default=1.0, help="effort of the search, as for plantree")
 @click.option("--mirror", default="auto", help="symmetry: auto, off, or by names, as for plantree")
@@ -67,6 +32,7 @@ def fit(
     out: Path | None,
     anyway: bool,
     quiet: bool,
+    logged: dict[str, Any],
     **arguments: Any,
 ) -> Report:
     """Fit a controller to LOGS of a plant, without a simulator: CSV or Parquet files.
@@ -91,7 +57,7 @@ def fit(
 
     folder = out or Path("runs") / logs[0].stem / "fit" / f"seed={seed}"
     refuse_occupied(folder)
-    fitted = fit_log(list(logs), seed=seed, anyway=anyway, progress_bar=not quiet, **arguments)
+    fitted = fit_log(list(logs), seed=seed, anyway=anyway, progress_bar=not quiet, **logged, **arguments)
     text = f"{fitted}\n\n"
     data = fitted.as_data() | {"run": None}
     if fitted.agent is None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from spaql.cli.report import PATH, names, numbers
+from spaql.cli.report import PATH, named, names, numbers
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -97,18 +97,8 @@ def problem_options(*wanted: str) -> Decorator:
     The command receives them as `described`, which are keyword arguments of `spaql.make_problem`.
     """
     names = wanted or tuple(_PROBLEM_OPTIONS)
-
-    def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_problem(**values: Any) -> Any:
-            described = _problem_arguments({name: values.pop(name) for name in names})
-            return command(**values, described=described)
-
-        for name in reversed(names):  # click collects parameters from the last to the first
-            _PROBLEM_OPTIONS[name](with_problem)
-        return with_problem
-
-    return decorate
+    options = {name: _PROBLEM_OPTIONS[name] for name in names}
+    return lambda command: _grouped(command, "described", options, _problem_arguments)
 
 
 def _problem_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -118,3 +108,76 @@ def _problem_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     if "ray" in arguments:
         arguments["parallel"] = arguments.pop("ray") or arguments["parallel"]
     return arguments
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Return set-points by the name of the observation that is to follow each."""
+    return dict(named(value, "speed=target") for value in values)
+
+
+LOG_OPTIONS: dict[str, Decorator] = {
+    "action_range": click.option(
+        "--action-range",
+        metavar="LOW,HIGH",
+        callback=numbers,
+        help="lowest and highest value of the action  [default: discrete actions 0, 1, ...]",
+    ),
+    "extrapolate": click.option(
+        "--extrapolate",
+        is_flag=True,
+        help="allow all of --action-range, not only the part that occurs in the log",
+    ),
+    "reward": click.option("--reward", metavar="EXPRESSION", help="reward of a step, instead of a cost"),
+    "end": click.option(
+        "--end",
+        metavar="EXPRESSION",
+        help='condition that ends an episode, such as "abs(angle) > 0.2"  [default: none]',
+    ),
+    "episode": click.option("--episode", metavar="NAME", help="column that changes where an episode begins"),
+    "time": click.option(
+        "--time", metavar="NAME", help="column of times, from which missing rows are detected"
+    ),
+    "setpoints": click.option(
+        "--setpoint",
+        "setpoints",
+        metavar="NAME=NAME",
+        multiple=True,
+        callback=_pairs,
+        help="an observation and the set-point it is to follow; may be repeated",
+    ),
+}
+"""The options that describe a log, besides its columns, in the order of the help."""
+
+
+def log_options(*, required: bool) -> Decorator:
+    """Return a decorator that adds the options which describe a log.
+
+    The command receives them as `logged`, which are keyword arguments of `spaql.fit`.
+    """
+    columns = {
+        "observations": "columns of the observations",
+        "action": "column of the action, or columns of its components",
+    }
+    options = {
+        name: click.option(f"--{name}", metavar="NAME,...", callback=names, required=required, help=text)
+        for name, text in columns.items()
+    }
+    return lambda command: _grouped(command, "logged", options | LOG_OPTIONS)
+
+
+def _grouped(
+    command: Command,
+    group: str,
+    options: Mapping[str, Decorator],
+    arguments: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+) -> Command:
+    """Add options to a command, which receives their values as one argument."""
+
+    @functools.wraps(command)
+    def with_group(**values: Any) -> Any:
+        given = arguments({name: values.pop(name) for name in options})
+        return command(**values, **{group: given})
+
+    for add in reversed([*options.values()]):  # click collects parameters from the last to the first
+        add(with_group)
+    return with_group

@@ -41,11 +41,12 @@ def simplify(
     """
     from spaql.agents import Design
     from spaql.evaluation import evaluate, size_curve
+    from spaql.evaluation.size_curve import size_cells
+    from spaql.tables import aligned
 
     source = read_to_play(run)
     curve = size_curve(source, episodes=episodes, seed=seed)
     chosen = _chosen(curve, leaves, loss)
-    lines = [f"leaves  same action  return, {episodes} fresh episodes"]
     exact = curve[-1].evaluation.mean
     digits = places(exact, curve[-1].evaluation.ci95)
     how = (
@@ -54,10 +55,10 @@ def simplify(
         if leaves is None
         else f"the best of at most {counted(leaves, 'leaf')} (--leaves)"
     )
-    for sized in curve:
-        returned = with_interval(sized.evaluation.mean, sized.evaluation.ci95)
-        mark = "  <- chosen" if sized is chosen else ""
-        lines.append(f"{sized.tree.n_leaves:6}  {sized.agreement:11.1%}  {returned}{mark}")
+    cells = size_cells(curve)
+    for row, sized in zip(cells, curve, strict=True):
+        row[""] = "<- chosen" if sized is chosen else ""
+    lines = [f"{counted(episodes, 'fresh episode')} of each tree", aligned(cells)]
     lines.append(f"Chosen: {how}." + ("" if out else " To save it, give --out FILE.spaql."))
     data: dict[str, Any] = {"trees": [{**_row(sized), "chosen": sized is chosen} for sized in curve]}
     if out is not None:

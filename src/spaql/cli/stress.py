@@ -117,7 +117,7 @@ def stress(
     return Report(
         lambda: _data(result, bench, rows, worst) | {"files": files},
         lambda: (
-            _text(result, bench, worst)
+            stress_text(result, bench, worst)
             + _robustness_text(rows, remark)
             + "".join(f"\nWrote {file}.\n" for file in files)
         ),
@@ -205,7 +205,8 @@ def _data(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: in
     }
 
 
-def _text(result: StressTest, bench: Bench, worst: int) -> str:
+def stress_text(result: StressTest, bench: Bench, worst: int) -> str:
+    """Return the region, the share of successes, quantiles and the worst starts, for people."""
     from spaql.evaluation.stress_tables import worst_cells
     from spaql.tables import aligned
 

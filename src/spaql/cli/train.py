@@ -18,7 +18,14 @@ from spaql.agents.train_tries import TRIES_FILE
 from spaql.agents.tries import SELECTION_EPISODES
 from spaql.cli.arguments import ChoiceOrOwn, complete_environment, quiet_option
 from spaql.cli.command import command
-from spaql.cli.default_algorithm import CHOSEN, default_algorithm, recommended
+from spaql.cli.default_algorithm import (
+    CHOSEN,
+    DEFAULT_STEPS,
+    SEARCH_STEPS,
+    default_algorithm,
+    default_steps,
+    recommended,
+)
 from spaql.cli.option_groups import problem_options
 from spaql.cli.report import PATH, Report, say
 from spaql.cli.setting_options import SHIPPED, TrainCommand, own_settings, setting_options
@@ -27,11 +34,6 @@ from spaql.cli.tries import train_several
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems import EnvironmentLike, make_problem
 from spaql.problems.registry import plant_of_file
-
-_STEPS = 5_000
-"""Default number of training steps, except treesearch's."""
-_SEARCH_STEPS = 1_000_000
-"""Default number of training steps of treesearch."""
 
 
 @command(
@@ -57,7 +59,7 @@ _SEARCH_STEPS = 1_000_000
     "--steps",
     "total_timesteps",
     type=int,
-    help=f"training steps  [default: {_STEPS:,}; for treesearch {_SEARCH_STEPS:,}]",
+    help=f"training steps  [default: {DEFAULT_STEPS:,}; for treesearch {SEARCH_STEPS:,}]",
 )
 @click.option(
     "--iterations",
@@ -140,7 +142,7 @@ def train(
         if algo != "plantree" and not quiet:
             say(CHOSEN, err=True)
     if iterations is None and total_timesteps is None:
-        total_timesteps = _SEARCH_STEPS if algo == "treesearch" else _STEPS
+        total_timesteps = default_steps(algo)
     budget = Budget(
         total_timesteps=total_timesteps, iterations=iterations, selection_episodes=selection_episodes
     )

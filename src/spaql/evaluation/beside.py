@@ -113,13 +113,19 @@ def _difference(row: Judged, this: Judged) -> str:
 
 
 def tuned_methods(
-    problem: Problem, methods: Sequence[str], *, steps: int, seed: int
+    problem: Problem, methods: Sequence[str | Tuned], *, steps: int, seed: int
 ) -> tuple[list[Tuned], dict[str, str]]:
-    """Return classical controllers, each tuned separately, and why others could not be built."""
+    """Return classical controllers, each tuned separately, and why others could not be built.
+
+    Those that are tuned already are returned as they are.
+    """
     steps = whole_number("steps", steps, least=1)
     tuned: list[Tuned] = []
     refused: dict[str, str] = {}
     for method in methods:
+        if isinstance(method, Tuned):
+            tuned.append(method)
+            continue
         check_method(method)
         try:
             tuned.append(tune(problem, method, steps=steps, seed=seed))
@@ -134,7 +140,7 @@ def beside(
     agent: Playable,
     env: EnvironmentLike | None = None,
     *,
-    methods: Sequence[str] = ("pid", "lqr"),
+    methods: Sequence[str | Tuned] = ("pid", "lqr"),
     conditions: Sequence[str] | None = None,
     steps: int = TUNING_STEPS,
     episodes: int = 100,
@@ -149,7 +155,7 @@ def beside(
     env
         The problem to evaluate and tune on; the agent's own by default.
     methods
-        The classical controllers (see `spaql.classical.tune`).
+        The classical controllers (see `spaql.classical.tune`), by name or tuned.
     conditions
         `perturbed` plants, the `nominal` plant, or both. Classical controllers are tuned for the first. By
         default that is the condition of the agent's design, followed by the other if it exists.

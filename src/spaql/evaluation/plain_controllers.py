@@ -13,10 +13,11 @@ from spaql.agents import Agent
 from spaql.controllers import Controller, Laws, Policy, RandomPolicy
 from spaql.controllers.arrays import action_range
 from spaql.evaluation.episodes import evaluate
-from spaql.formatting import number, places
+from spaql.formatting import number, places, with_interval
 from spaql.problems import Problem
 from spaql.simulate import Evaluation
-from spaql.stats import standard_error
+from spaql.stats import standard_error, t975
+from spaql.tables import TextTable
 
 _CHOSEN, _FEW, _MANY = 3, 20, 100
 """Episodes for the choice of the best constant; and for each baseline, in an environment and in
@@ -45,6 +46,14 @@ class PlainControllers:
         """One line."""
         shown = ", ".join(f"{name} {number(mean, places(mean))}" for name, mean in self.returns.items())
         return f"{shown}  ({self.episodes} new episodes each)"
+
+    @property
+    def cells(self) -> TextTable:
+        """A row for each."""
+        return [
+            {"controller": name, "return": with_interval(mean, t975(self.episodes - 1) * self.errors[name])}
+            for name, mean in self.returns.items()
+        ]
 
     def better(self, fresh: Evaluation) -> str:
         """Return which of them is better, or as good if it has learned nothing; empty if none is."""

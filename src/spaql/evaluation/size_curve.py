@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from spaql.controllers import Controller, RecordingPolicy, controller_of, shrinking
 from spaql.evaluation.episodes import Playable, evaluate, policy_and_problem
+from spaql.formatting import with_interval
 from spaql.problems import EnvironmentLike, Problem
 from spaql.simulate import EpisodeRunner, Evaluation, Purpose, generator
+from spaql.stats import mean_ci95
+from spaql.tables import TextTable
 from spaql.values import real_number, whole_number
 
 _KEPT = 5_000
@@ -103,6 +106,33 @@ def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
     loss = real_number("loss", loss, least=0)
     exact = curve[-1].evaluation.mean
     return next(sized for sized in curve if sized.evaluation.mean >= exact - loss * abs(exact))
+
+
+def size_cells(curve: Sequence[SizedTree]) -> TextTable:
+    """Return the trees of a curve as rows, with their paired differences from the exact tree."""
+    exact = curve[-1].evaluation.returns
+    return [
+        {
+            "leaves": str(sized.tree.n_leaves),
+            "parameters": str(sized.tree.n_numbers),
+            "same action": f"{sized.agreement:.1%}",
+            "return": with_interval(sized.evaluation.mean, sized.evaluation.ci95),
+            "difference": "" if sized is curve[-1] else with_interval(*_difference(sized, exact)),
+        }
+        for sized in curve
+    ]
+
+
+def as_good(curve: Sequence[SizedTree]) -> SizedTree:
+    """Return the smallest tree of a curve that is not significantly worse than the exact one."""
+    exact = curve[-1].evaluation.returns
+    smaller = (sized for sized in curve[:-1] if sum(_difference(sized, exact)) >= 0.0)
+    return next(smaller, curve[-1])
+
+
+def _difference(sized: SizedTree, exact: NDArray[np.float64]) -> tuple[float, float]:
+    """Return how much more a tree returns than the exact one, and half of the interval, from pairs."""
+    return mean_ci95(sized.evaluation.returns - exact)
 
 
 def _try(

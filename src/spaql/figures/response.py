@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spaql.classical import Tuned
 from spaql.evaluation.beside import TUNING_STEPS, tuned_methods
 from spaql.evaluation.conditions import CONDITION_TEXTS, conditions_of, in_condition
 from spaql.evaluation.episodes import Playable, policy_and_problem
@@ -58,7 +59,7 @@ def compute_response(
     agent: Playable,
     env: EnvironmentLike | None = None,
     *,
-    beside: Sequence[str] = (),
+    beside: Sequence[str | Tuned] = (),
     steps: int = TUNING_STEPS,
     seed: int = 0,
     title: str | None = None,
@@ -72,8 +73,8 @@ def compute_response(
     env
         The problem; the agent's own by default.
     beside
-        Textbook controllers, `pid` and `lqr`, to be tuned for what the agent was designed for (see
-        `spaql.evaluation.beside`) and shown beside it.
+        Textbook controllers to show beside it: `pid` and `lqr`, to be tuned for what the agent was designed
+        for (see `spaql.evaluation.beside`), or some that are tuned already.
     steps
         Simulator steps for the tuning of each.
     seed

@@ -8,14 +8,13 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from gymnasium.spaces import Box, Discrete
-
 from spaql.agents import Agent, Design, PlanTree, TreeSearch
 from spaql.agents.agent_file import model_file, verdict_file
 from spaql.controllers import Controller, RandomPolicy, controller_of, text
 from spaql.errors import SettingError, SpaqlError
 from spaql.evaluation import evaluate
 from spaql.evaluation.control_tables import LADDER_MEANS, LEARNED_MEANS, ladder_cells, lags_text
+from spaql.evaluation.plant_tables import signal_cells
 from spaql.figures.drawing import svg
 from spaql.figures.names import NAMES
 from spaql.figures.verdicts import compute_verdict
@@ -25,7 +24,7 @@ from spaql.plugins.page.play import STYLE as PLAY_STYLE
 from spaql.plugins.page.play import compute_play, play_section
 from spaql.problems import Problem
 from spaql.simulate import Evaluation
-from spaql.spaces import action_names, observation_names, split_unit
+from spaql.spaces import observation_names, split_unit
 from spaql.tables import html_table
 from spaql.verify.stored import verdict_about
 from spaql.verify.verdict import Verdict
@@ -143,25 +142,9 @@ def _numbers(source: Agent | Design, fresh: Evaluation, exact: Controller | None
 
 
 def _spaces(problem: Problem) -> str:
-    """Return tables of the observations and the actions."""
-    observations = problem.states.space
-    actions = problem.actions.space
-    observed = observation_names(observations, problem.states.names)
-    names = action_names(actions, problem.actions.names)
-    rows = [{"it observes": name, **_ends(observations, j)} for j, name in enumerate(observed)]
-    if isinstance(actions, Discrete):
-        does = html_table([{"it does one of": name} for name in names])
-    else:
-        does = html_table([{"it sets": name, **_ends(actions, j)} for j, name in enumerate(names)])
+    """Return a table of the observations and the actions."""
     often = f"An episode has at most {problem.horizon:,} steps"
-    return f"<div><h2>What it controls</h2><p>{often}.</p>{html_table(rows)}{does}</div>"
-
-
-def _ends(space: Box | Discrete, j: int) -> dict[str, str]:
-    if isinstance(space, Discrete):
-        return {"from": str(space.start), "to": str(space.start + space.n - 1)}
-    ends = (float(bound.ravel()[j]) for bound in (space.low, space.high))
-    return dict(zip(("from", "to"), (f"{x:.4g}" if abs(x) < 1e30 else "" for x in ends), strict=True))
+    return f"<div><h2>What it controls</h2><p>{often}.</p>{html_table(signal_cells(problem))}</div>"
 
 
 def _returns(problem: Problem, result: Evaluation) -> str:

@@ -1,0 +1,1 @@
+"""From a plant or a log to a controller, with a report that a reviewer can sign."""
