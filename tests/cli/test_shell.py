@@ -70,6 +70,7 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "new": (["new", "project"], "files"),
     "train": (["train", "cartpole200", "--effort", "0.01", "--iterations", "1", "--out=r"], "fresh_return"),
     "distil": (["distil", "RUN", "--env=cartpole200", "--steps=0", "--rounds=0", "--out=d"], "kept"),
+    "design": (["design", "CartPole-v1", "--steps", "200", "--out", "design"], "conclusion"),
     "fit": (
         ["fit", "LOG", "--observations", "x", "--action", "u", "--action-range=-1,1", "--episode", "run",
          "--cost", "x**2", "--effort", "0.01", "--anyway", "--out", "fitted"],
@@ -106,7 +107,7 @@ def test_every_command_that_reports_does_so_as_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in REPORTING if name != "paper" and not name.startswith("study")]
+    "name", [name for name in REPORTING if name not in ("paper", "design") and not name.startswith("study")]
 )
 @pytest.mark.usefixtures("_in_an_empty_folder")
 def test_stdout_is_one_json_document(name: str, run: str, log: str) -> None:

@@ -18,6 +18,7 @@ PLUGINS = sorted(file.parent.name for file in PACKAGE.glob("plugins/*/__init__.p
 REFUSED = {
     "certificates": ["verify", "run", "--certificate", "proof", "--quiet"],
     "compare": ["study", "compare"],
+    "design": ["design", "CartPole-v1", "--out", "design"],
     "fmu": ["export", "run", "--to", "fmu", "--out", "code"],
     "page": ["page", "run"],
     "paper": ["paper"],
