@@ -72,3 +72,12 @@ def test_a_package_adds_a_command_a_plant_and_a_trainer(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY.format(folder=tmp_path))
     spaql("study", "run", "study.toml", "--out", "study", "--workers", 1, "--quiet")
     assert "best-constant" in spaql("study", "results", "study")
+
+
+@pytest.mark.parametrize("name", ["room", "shower"])
+def test_the_first_examples_compare_with_a_pid(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (PACKAGE.parent / f"{name}.py").read_text()
+    assert len(text.splitlines()) <= 30
+    exec(compile(text.replace("1_000_000", "20_000"), name, "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" -")[0].strip() for line in lines[-2:]] == ["learned", "PID, tuned"]
