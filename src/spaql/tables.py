@@ -41,8 +41,10 @@ def markdown(cells: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in safe) + "\n"
 
 
-def aligned(cells: Sequence[Mapping[str, str]]) -> str:
+def aligned(cells: Sequence[Mapping[str, str]], width: int | None = None) -> str:
     """Return rows as text in columns, the first of them to the left; columns without entries are left out.
+
+    Columns that do not fit into the width are continued below, after the first column.
 
     Examples
     --------
@@ -52,14 +54,26 @@ def aligned(cells: Sequence[Mapping[str, str]]) -> str:
     bc    20
     """
     cells = filled(cells)
-    shown = list(cells[0])
-    widths = [max(len(name), *(len(row[name]) for row in cells)) for name in shown]
-    lines = []
-    for row in (dict(zip(shown, shown, strict=True)), *cells):
-        pairs = zip(shown, widths, strict=True)
-        placed = [row[n].rjust(width) if i else row[n].ljust(width) for i, (n, width) in enumerate(pairs)]
-        lines.append("  ".join(placed).rstrip())
-    return "\n".join(lines)
+    label, *others = cells[0]
+    widths = {name: max(len(name), *(len(row[name]) for row in cells)) for name in (label, *others)}
+    blocks: list[list[str]] = [[]]
+    room = 0
+    for name in others:
+        if width is not None and blocks[-1] and room + 2 + widths[name] > width:
+            blocks.append([])
+        if not blocks[-1]:
+            room = widths[label]
+        blocks[-1].append(name)
+        room += 2 + widths[name]
+    rows = [dict(zip(widths, widths, strict=True)), *cells]
+    lines = (
+        "\n".join(
+            "  ".join([row[label].ljust(widths[label]), *(row[n].rjust(widths[n]) for n in names)]).rstrip()
+            for row in rows
+        )
+        for names in blocks
+    )
+    return "\n\n".join(lines)
 
 
 def filled(cells: Sequence[Mapping[str, str]]) -> TextTable:

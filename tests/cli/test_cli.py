@@ -186,13 +186,13 @@ def test_simplify_edit_and_show_go_on_from_a_controller() -> None:
         "--out", "cart", "--quiet",
     )  # fmt: skip
     curve = spaql_command(
-        "simplify", "cart", "--episodes", "20", "--leaves", "99", "--out", "small.spaql", "--json"
+        "simplify", "cart", "--episodes", "20", "--max-leaves", "99", "--out", "small.spaql", "--json"
     )
     assert sum(row["chosen"] for row in json.loads(curve.stdout)["trees"]) == 1
-    unsaved = spaql_command("simplify", "cart", "--episodes", "5", "--loss", "0.1").stdout
+    unsaved = spaql_command("simplify", "cart", "--episodes", "5", "--tolerance", "0.1").stdout
     assert unsaved.count("<- chosen") == 1
     assert "Chosen: the smallest within " in unsaved
-    assert "(--loss 0.1). To save it, give --out" in unsaved
+    assert "(--tolerance 0.1). To save it, give --out" in unsaved
     assert "# leaf 1" in spaql_command("show", "small.spaql", "--numbers").stdout
     said = spaql_command(
         "edit", "small.spaql", "--leaf", "1", "--do", "push right", "--lock", "--out", "new.spaql"
@@ -255,9 +255,9 @@ def test_draw_every_kind() -> None:
             "pole angle",
             "--y",
             "3:-2:2",
-            "--at",
+            "--fix",
             "0=0",
-            "--at",
+            "--fix",
             "cart speed=0",
             *few,
         )
@@ -273,7 +273,7 @@ def test_draw_every_kind() -> None:
         (("map",), 2, "give --x and --y, out of cart position [m], cart speed [m/s]"),
         (("map", "--x", "pole", "--y", "1"), 1, "There is no observation 'pole'"),
         (("map", "--x", "0:a:b", "--y", "1"), 2, "pole angle:-0.2:0.2"),
-        (("map", "--x", "0", "--y", "1", "--at", "2"), 2, "cart speed=0"),
+        (("map", "--x", "0", "--y", "1", "--fix", "2"), 2, "cart speed=0"),
         (
             ("tree", "--x", "0", "--episodes", "2"),
             2,
@@ -294,10 +294,16 @@ def test_numbers_that_are_out_of_range_are_refused_and_nothing_is_written() -> N
     spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
     for words, message in (
         (("show", "run", "--digits", "-1"), "digits is -1, and must be a whole number, at least 1"),
-        (("simplify", "run", "--episodes", "2", "--loss", "nan"), "loss is nan, and must be a number"),
-        (("simplify", "run", "--episodes", "2", "--loss", "-1"), "loss is -1.0, and must be at least 0"),
-        (("stress", "run", "--starts", "4", "--worst", "-1"), "must be a whole number, at least 0"),
-        (("stress", "run", "--starts", "4", "--threshold", "nan"), "threshold is nan, and must be a number"),
+        (
+            ("simplify", "run", "--episodes", "2", "--tolerance", "nan"),
+            "--tolerance is nan, and must be a number",
+        ),
+        (
+            ("simplify", "run", "--episodes", "2", "--tolerance", "-1"),
+            "--tolerance is -1.0, and must be at least 0",
+        ),
+        (("stress", "run", "--episodes", "4", "--worst", "-1"), "must be a whole number, at least 0"),
+        (("stress", "run", "--episodes", "4", "--success", "nan"), "--success is nan, and must be a number"),
         (("edit", "run", "--leaf", "1", "--lock", "--episodes", "0", "--out", "e.spaql"), "episodes is 0"),
     ):
         assert message in spaql_command(*words, code=1).stderr
@@ -309,5 +315,5 @@ def test_a_partition_of_many_leaves_is_to_be_simplified_before_it_is_improved() 
     spaql_command(*words, "--quiet", "--out", "run")
     assert spaql.controller_of("run", minimise=False).n_leaves > 64
     refused = spaql_command("improve", "run", "--steps", "2000", "--quiet", "--out", "better", code=1)
-    assert "`spaql simplify run --leaves 64 --out small.spaql`" in refused.stderr
+    assert "`spaql simplify run --max-leaves 64 --out small.spaql`" in refused.stderr
     assert not Path("better").exists()

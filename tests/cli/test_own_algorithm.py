@@ -31,8 +31,8 @@ class Patient(spaql.Agent):
     learner_type = PatientLearner
 """
 ALGO = ("--algo", "lab.patient:patient")
-TRAIN = ("train", "cartpole200")
-SHOW = ("show", "run")
+TRAIN = ("train", "cartpole200", "--algo")
+SHOW = ("show", "run", "--import")
 
 
 def spaql(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -49,7 +49,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     budget = ("--iterations", "3", "--patience", "2", "--rollouts", "2", "--seed", "1")
     done = spaql(folder, "train", "cartpole200", *ALGO, *budget, "--out", "run")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "Next: spaql show run --digits 3 --algo lab.patient:patient"
+    assert done.stdout.splitlines()[-1] == "Next: spaql show run --digits 3 --import lab.patient:patient"
     (folder / "imported").unlink()
     return folder
 
@@ -61,12 +61,12 @@ def test_it_is_trained_with_its_settings(trained: Path) -> None:
 
 
 def test_commands_read_it_when_the_user_names_it(trained: Path) -> None:
-    words = ("stress", "run/policy.spaql", "--starts", "16")
+    words = ("stress", "run/policy.spaql", "--episodes", "16")
     refused = spaql(trained, *words)
     assert refused.returncode == 1
-    assert "On the command line: --algo lab.patient:patient." in refused.stderr
+    assert "On the command line: --import lab.patient:patient." in refused.stderr
     assert not (trained / "imported").exists(), "a file must not cause an import"
-    done = spaql(trained, *words, *ALGO)
+    done = spaql(trained, *words, "--import", ALGO[1])
     assert done.returncode == 0, done.stderr
     (trained / "imported").unlink()
 
@@ -85,7 +85,7 @@ def test_it_is_named_by_its_class_as_well(trained: Path) -> None:
     done = spaql(trained, "train", "cartpole200", "--algo", "lab.patient:Patient", *few, "--out", "named")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["algorithm"] == "patient"
-    assert spaql(trained, "show", "named", "--algo", "lab.patient:Patient").returncode == 0
+    assert spaql(trained, "show", "named", "--import", "lab.patient:Patient").returncode == 0
     study = 'iterations = 1\nproblems = ["cartpole200"]\nalgorithms = ["lab.patient:Patient"]\n'
     (trained / "study.toml").write_text(study + "seeds = 1\nrollouts = 1\n")
     swept = spaql(trained, "study", "run", "study.toml", "--out", "study", "--workers", "1", "--quiet")
@@ -106,10 +106,10 @@ def test_it_is_named_by_its_class_as_well(trained: Path) -> None:
     ],
 )
 def test_what_cannot_be_imported_is_said(
-    trained: Path, words: tuple[str, str], algorithm: str, said: str
+    trained: Path, words: tuple[str, ...], algorithm: str, said: str
 ) -> None:
     (trained / "lab" / "broken.py").write_text("1 / 0")
-    done = spaql(trained, *words, "--algo", algorithm)
+    done = spaql(trained, *words, algorithm)
     assert done.returncode == 1
     assert said in done.stderr
     (trained / "imported").unlink(missing_ok=True)

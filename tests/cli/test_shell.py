@@ -85,7 +85,7 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "model": (["model", PLANTREE], "cells"),
     "draw": (["draw", "RUN", "map", "--x", "2", "--y", "3", "--episodes", "2"], "file"),
     "evaluate": (["evaluate", "RUN", "--episodes", "1"], "mean"),
-    "stress": (["stress", "RUN", "--starts", "4"], "success"),
+    "stress": (["stress", "RUN", "--episodes", "4"], "success"),
     "verify": (["verify", "TREE", "--seconds", "1"], "proven"),
     "export": (["export", "RUN", "--to", "python", "--points", "100", "--out", "code"], "points"),
     "study run": (["study", "run", "study.toml", "--workers", "1", "--out", "store"], "runs"),

@@ -28,19 +28,19 @@ def command(*words: str, code: int = 0) -> Result:
 
 
 def test_the_report_has_all_parts(run: str) -> None:
-    text = command(run, "--starts", "100", "--worst", "3", "--robustness").stdout
+    text = command(run, "--episodes", "100", "--worst", "3", "--robustness").stdout
     assert " % of 100 starts (95 % interval" in text
     assert "pole speed" in text
     assert "[rad/s]" in text
     assert "one step late" in text
     assert "length × 1.2" in text
-    short = command(run, "--starts", "4").stdout
+    short = command(run, "--episodes", "4").stdout
     assert "robustness" not in short
     assert "cart position [m] -1.2 to 1.2" in " ".join(short.split())
 
 
 def test_json_says_what_the_function_does(run: str) -> None:
-    words = (run, "--starts", "90", "--worst", "4", "--json")
+    words = (run, "--episodes", "90", "--worst", "4", "--json")
     data = json.loads(command(*words).stdout)
     result = stress(spaql.load(run), starts=90)
     assert data["starts"] == 90 == len(result.starts)
@@ -52,8 +52,8 @@ def test_json_says_what_the_function_does(run: str) -> None:
 
 
 def test_a_region_and_a_threshold_of_ones_own(run: str) -> None:
-    near = (run, "--starts", "50", "--low", "-0.1,-0.1,-0.01,-0.1", "--high", "0.1,0.1,0.01,0.1")
-    data = json.loads(command(*near, "--threshold", "3", "--json").stdout)
+    near = (run, "--episodes", "50", "--low", "-0.1,-0.1,-0.01,-0.1", "--high", "0.1,0.1,0.01,0.1")
+    data = json.loads(command(*near, "--success", "3", "--json").stdout)
     assert data["success"] == {
         "means": "the return is at least 3", "share": 1.0, "low": pytest.approx(0.9286, abs=1e-4), "high": 1.0
     }  # fmt: skip
@@ -64,7 +64,7 @@ def test_a_region_and_a_threshold_of_ones_own(run: str) -> None:
 def test_a_map(run: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "maps" / "basin.svg"
-    said = command(run, "--starts", "100", "--map", str(path), "--axes", "0", "2").stdout
+    said = command(run, "--episodes", "100", "--map", str(path), "--axes", "0", "2").stdout
     assert f"Wrote {path}." in "".join(said.split("\n"))
     drawn = path.read_text()
     assert "cart position [m]" in drawn
@@ -77,10 +77,10 @@ def test_a_map(run: str, tmp_path: Path) -> None:
     [
         (("--low", "0,0,0,0"), "two bounds"),
         (("--low", "0,0", "--high", "1,1,1"), "--low has 2 components"),
-        (("--low", "0,0", "--high", "1,1", "--starts", "2"), "has 2 numbers, and must have 4"),
-        (("--starts", "0"), "starts is 0"),
-        (("--starts", "4", "--map", "basin.gif"), ".svg, .pdf or .png"),
-        (("--starts", "4", "--map", "basin.svg", "--axes", "0", "4"), "0 to 3: cart position"),
+        (("--low", "0,0", "--high", "1,1", "--episodes", "2"), "has 2 numbers, and must have 4"),
+        (("--episodes", "0"), "--episodes is 0"),
+        (("--episodes", "4", "--map", "basin.gif"), ".svg, .pdf or .png"),
+        (("--episodes", "4", "--map", "basin.svg", "--axes", "0", "4"), "0 to 3: cart position"),
     ],
 )
 def test_errors_are_sentences(run: str, words: tuple[str, ...], message: str) -> None:
@@ -165,12 +165,12 @@ def test_robustness_needs_no_starts(roller: str) -> None:
     assert 0.0 not in differences
     assert len(set(differences)) == 3
     assert "The region of starts of" in command(roller, code=1).stderr
-    assert "The region of starts of" in command(roller, "--robustness", "--threshold", "1", code=1).stderr
+    assert "The region of starts of" in command(roller, "--robustness", "--success", "1", code=1).stderr
 
 
 def test_what_is_varied_takes_the_place_of_what_is_known(run: str) -> None:
     data = json.loads(
-        command(run, "--starts", "4", "--robustness", "--vary", "length=0.3,0.7", "--json").stdout
+        command(run, "--episodes", "4", "--robustness", "--vary", "length=0.3,0.7", "--json").stdout
     )
     assert data["starts"] == 4
     assert [row["change"] for row in data["robustness"]] == [
@@ -189,6 +189,6 @@ def test_what_is_varied_takes_the_place_of_what_is_known(run: str) -> None:
     ],
 )
 def test_what_cannot_be_varied_is_said(run: str, words: tuple[str, ...], message: str) -> None:
-    result = CliRunner().invoke(main, ["stress", run, "--starts", "2", *words])
+    result = CliRunner().invoke(main, ["stress", run, "--episodes", "2", *words])
     assert result.exit_code > 0
     assert message in " ".join(result.stderr.split())

@@ -52,7 +52,7 @@ def test_json_has_the_promised_names(run: str, tmp_path: Path) -> None:
 
 
 def test_a_statement_of_ones_own(run: str) -> None:
-    words = ("--starts", "position=-1.2,0.6", "--goal", "--within", "20", "--seconds", "3")
+    words = ("--starts", "position=-1.2,0.6", "--termination", "goal", "--within", "20", "--seconds", "3")
     data = json.loads(command(run, *words, "--json").stdout)
     assert data["statement"] == "it terminates (the goal) within 20 steps"
     assert data["refuted"] > 0.5
@@ -63,7 +63,7 @@ def test_a_statement_of_ones_own(run: str) -> None:
 
 def test_a_certificate_is_written_and_checked(run: str, tmp_path: Path) -> None:
     file = tmp_path / "car.proof"
-    words = ("--goal", "--within", "40", "--seconds", "0.5", "--certificate", str(file))
+    words = ("--termination", "goal", "--within", "40", "--seconds", "0.5", "--certificate", str(file))
     assert f"Wrote {file}." in command(run, *words).stdout.replace("\n", "")
     checked = json.loads(command("--check", str(file), "--json").stdout)
     assert checked["holds"]
@@ -73,7 +73,7 @@ def test_a_certificate_is_written_and_checked(run: str, tmp_path: Path) -> None:
 
 def test_a_verdict_without_anything_to_certify_is_printed(run: str, tmp_path: Path) -> None:
     file = tmp_path / "car.proof"
-    words = ("--starts", "position=-1,-0.9", "--goal", "--within", "2", "--seconds", "0.5")
+    words = ("--starts", "position=-1,-0.9", "--termination", "goal", "--within", "2", "--seconds", "0.5")
     said = command(run, *words, "--certificate", str(file), code=1).stdout
     assert "Counterexample: from the state" in said
     assert "No certificate is written." in said
@@ -89,9 +89,9 @@ def test_a_verdict_without_anything_to_certify_is_printed(run: str, tmp_path: Pa
         ((), "Give RUN, a run folder or model file, or --check FILE"),
         (("nowhere",), "nowhere does not exist"),
         (("RUN", "--target", "height=0,1"), "no number 'height'"),
-        (("RUN", "--goal", "--ignore-termination"), "one of the two"),
-        (("RUN", "--noise", "1,2,3"), "noise is"),
-        (("RUN", "--seconds", "0"), "seconds is 0"),
+        (("RUN", "--termination", "gaol"), "did you mean goal?"),
+        (("RUN", "--noise", "1,2,3"), "--noise is"),
+        (("RUN", "--seconds", "0"), "--seconds is 0"),
         (("--check", "RUN"), "not a certificate"),
     ],
 )
@@ -148,7 +148,9 @@ def test_the_counterexample_is_played_and_drawn(run: str, tmp_path: Path) -> Non
     picture = str(tmp_path / "fails.svg")
     missing = drawn(str(file), "counterexample", "--out", picture, code=1)
     assert "Nothing was verified" in missing.stderr
-    found = json.loads(command(str(file), "--goal", "--within", "20", "--seconds", "1", "--json").stdout)
+    found = json.loads(
+        command(str(file), "--termination", "goal", "--within", "20", "--seconds", "1", "--json").stdout
+    )
     drawn(str(file), "counterexample", "--out", picture)
     text = Path(picture).read_text()
     for word in ("a counterexample", "position", "speed", "action"):

@@ -157,7 +157,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="finite number"):
         spaql.export.python(endless, tmp_path / "controller.py", safe_action=[math.inf])
     result = CliRunner().invoke(
-        main, ["export", str(GOLDEN), "--to", "c", "--tolerance", "0.2", "--out", str(tmp_path)]
+        main, ["export", str(GOLDEN), "--to", "c", "--margin", "0.2", "--out", str(tmp_path)]
     )
     assert result.exit_code > 0
     assert "give --safe-action" in result.output

@@ -243,11 +243,12 @@ class Agent:
         steps = self.training_steps
         last_iteration = None if budget.iterations is None else done + budget.iterations
         last_step = None if total_timesteps is None else steps + total_timesteps
-        with closing(Progress(done, last_iteration, steps, last_step, show=show)) as progress:
+        steady = self._learner.steady
+        with closing(Progress(done, last_iteration, steps, last_step, steady=steady, show=show)) as progress:
 
             def proceed(row: dict[str, float]) -> bool:
                 self._policy = None
-                progress.update(row)
+                progress.update(row, self._learner.phase)
                 iteration = row["iteration"]
                 if checkpoint is not None and iteration and iteration % budget.checkpoint_every == 0:
                     self.save(checkpoint)
@@ -260,6 +261,7 @@ class Agent:
             rows = len(self.history)
             mark = self._learner.mark()
             self._learner.aim(last_iteration, last_step)
+            self._learner.announce = progress.begin
             self._policy = None
             try:
                 train(self._learner, self.problem, self.settings, self.history, self.seed, proceed)
@@ -268,6 +270,8 @@ class Agent:
                 if len(self.history) == rows:  # no iteration was finished
                     self._learner.go_back(mark)
                 raise
+            finally:
+                del self._learner.announce
 
     def _become(self, other: Agent) -> None:
         """Take over everything that another agent of the same type and problem has learned, and its seed."""

@@ -96,11 +96,11 @@ def _undefined(algorithm: Any, module: Any) -> ArchiveError:
     holds = f"The file contains an agent of the algorithm {algorithm!r}, which is not defined here"
     if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
         advice = f"{holds}: import the module that defines the algorithm before loading the file."
-        return ArchiveError(advice, settings={"algo": f"MODULE:{algorithm}"})
+        return ArchiveError(advice, settings={"import": f"MODULE:{algorithm}"})
     return ArchiveError(
         f"{holds}. The file names the module {module}: if you trust that module, import it before "
         "loading the file.",
-        settings={"algo": f"{module}:{algorithm}"},
+        settings={"import": f"{module}:{algorithm}"},
     )
 
 

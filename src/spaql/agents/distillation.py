@@ -125,9 +125,9 @@ def distil(
     max_leaves
         Largest number of leaves.
     rounds
-        Number of rounds in which trees are run and the states labelled, after the round of the policy itself.
+        Rounds in which trees are run and the states labelled, after the round of the policy itself.
     episodes
-        Number of episodes of a round, and of each tree that is compared.
+        Episodes of a round, and of each tree that is compared.
     loss
         Fraction of the policy's return that a smaller tree may lose before it is improved.
     total_timesteps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,7 +107,7 @@ def fit(
     time: str | None = None,
     horizon: int | None = None,
     setpoints: Mapping[str, str] | None = None,
-    constraints: Sequence[ConstraintLike] = (),
+    constraints: Iterable[ConstraintLike] = (),
     seed: int = 0,
     anyway: bool = False,
     progress_bar: bool = False,
@@ -123,27 +123,37 @@ def fit(
     log
         A CSV or Parquet file, a mapping of columns, or several of these. A row has the observations and the
         action that was then taken.
-    observations, action
-        Names of columns, with or without their unit.
-    cost, reward, end
-        Expressions of the columns; a cost or a reward may also use `ended`, and `next_COLUMN` for the
-        value after the step. `end` is true where an episode ends, by default nowhere.
-    action_range, extrapolate
-        Lowest and highest action; without them, actions are discrete: 0, 1, ... The controller uses only
-        actions in the logged range, unless it may extrapolate: if it does, it is not supported by the data.
-    episode, time
-        Columns: `episode` changes where an episode begins, as at each new file; `time` has times, from which
-        missing and uneven rows are detected.
+    observations
+        Columns of the observations, with or without their unit.
+    action
+        Columns of the action.
+    cost
+        Cost of a step, such as `"angle**2 + 0.1 * speed**2"`: an expression of the columns. A cost or a
+        reward may also use `ended`, and `next_COLUMN` for the value after the step.
+    reward
+        Reward of a step, instead of a cost.
+    end
+        Condition that ends an episode, such as `"abs(angle) > 0.2"`; none by default.
+    action_range
+        Lowest and highest action; without them, actions are discrete: 0, 1 and so on.
+    extrapolate
+        Allow all of the action range, not only the part that occurs in the log. A controller that uses the
+        rest is not supported by the data.
+    episode
+        Column that changes where an episode begins, as at each new file.
+    time
+        Column of times, from which missing and uneven rows are detected.
     horizon
         Steps in an episode; by default the longest of the log. Longer episodes of the log are cut.
     setpoints
-        Set-points by observation; they are constant in the learned plant.
+        Observation and the set-point that it is to follow. Set-points are constant in the learned plant.
     constraints
-        Expressions that should hold after each step; a price is added to the cost of each violation.
+        Expression that should hold after each step: episodes that violate it are counted. A price is added to
+        the cost of each violation.
     seed
         Seed of all randomness; the same seed produces the same bytes.
     anyway
-        Return the controller even if it is not supported by the data.
+        Keep the controller even if it is not supported by the data.
     progress_bar
         Show the compilation of kernels.
     **settings

@@ -7,37 +7,44 @@ import sys
 import time
 from typing import Any
 
-from spaql.formatting import number, places
+from spaql.formatting import duration, number, places
 
 _LINES_AT_MOST = 10
 """Number of lines printed over a whole training where there is no terminal."""
 
-_SECONDS_A_FRAME = 0.05
+_SECONDS_TO_KNOW = 3.0
+_SHARE_TO_KNOW = 0.05
+"""Seconds, and share of a training, after which the time that is left is estimated."""
 _PREPARING = "preparing (the first training on a plant compiles it, which takes a few seconds)"
 _COMPILING = "compiling kernels, which are cached for all later trainings"
 
 
 class Progress:
-    """Show the progress of iterations, or training steps, up to the last one."""
+    """Show the phase of a training, how far it is and what it returns, up to the last iteration or step."""
 
     def __init__(
         self,
-        iteration: int,
+        iteration: float,
         last_iteration: int | None,
-        step: int,
+        step: float,
         last_step: int | None,
         *,
+        steady: bool,
         show: bool,
     ) -> None:
         self._by_steps = last_iteration is None
-        self._first = step if self._by_steps else iteration
+        self._at = step if self._by_steps else iteration
         self._last = (last_step if self._by_steps else last_iteration) or 0
+        self._start = self._first = self._at
+        self._steady = steady
         self._show = show
+        self._phase = _PREPARING
+        self._status = ""
         self._live: Any = None
         self._lines = 0
-        self._drawn = 0.0
         self._interactions: float | None = None
         self._began = time.perf_counter()
+        self._updated = self._began
         if show and sys.stderr.isatty():
             self._open_bar()
 
@@ -47,46 +54,62 @@ class Progress:
             self._live.stop()
 
     def _open_bar(self) -> None:
-        from rich.console import Console, Group
         from rich.live import Live
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as RichProgress
-        from rich.text import Text
+        from rich.progress import TextColumn
 
-        self._bar = RichProgress(
-            TextColumn("training steps" if self._by_steps else "iteration"),
-            MofNCompleteColumn(),
-            BarColumn(),
-            TimeRemainingColumn(),
-            TextColumn("left"),
-        )
-        self._task = self._bar.add_task("", total=self._last, completed=self._first)
-        self._status_line = Text(_PREPARING, overflow="ellipsis", no_wrap=True)
-        self._live = Live(Group(self._bar, self._status_line), console=Console(stderr=True))
+        unit = "steps" if self._by_steps else "iterations"
+        count = TextColumn("{task.completed:,.0f}/{task.total:,.0f} " + unit)
+        self._bar = _bar("{task.description}", count, TextColumn("{task.fields[time]}"))
+        self._task = self._bar.add_task("", total=self._last, time="")
+        self._live = Live(get_renderable=self._rendered, console=self._bar.console)
         self._live.start()
 
-    def update(self, row: dict[str, float]) -> None:
-        """Show the newest row of the history."""
+    def _rendered(self) -> Any:
+        """Return the bar and the line below it, as they are now."""
+        from rich.console import Group
+        from rich.text import Text
+
+        done = min(self._at, self._last)
+        self._bar.update(self._task, completed=done, description=self._phase, time=self._time())
+        return Group(self._bar, Text(self._status, overflow="ellipsis", no_wrap=True))
+
+    def _time(self) -> str:
+        """Return the time that is left, if steps are alike and the next is not overdue; else what was spent."""
+        now = time.perf_counter()
+        spent = self._updated - self._began
+        done = self._at - self._first
+        if self._steady and spent >= _SECONDS_TO_KNOW and done >= _SHARE_TO_KNOW * (self._last - self._first):
+            left = spent * (self._last - self._at) / done - (now - self._updated)
+            if left > 0:
+                return f"about {duration(math.ceil(left))} left"
+        return f"{duration(round(now - self._began))} so far"
+
+    def begin(self, phase: str) -> None:
+        """Show a phase that takes a while, which begins now."""
+        self._phase = phase
+        if self._show and self._live is None:
+            print(f"{phase} ...", file=sys.stderr, flush=True)
+
+    def update(self, row: dict[str, float], phase: str) -> None:
+        """Show the newest row of the history, and the phase that follows."""
         if not self._show:
             return
-        if self._interactions is None:  # earlier trainings do not count in the speed
+        self._at = row["training_steps" if self._by_steps else "iteration"]
+        self._updated = time.perf_counter()
+        if self._interactions is None:  # earlier trainings, and what is compiled, do not count in the speed
             self._interactions = row["interactions"]
-            self._began = time.perf_counter()
-        at = row["training_steps" if self._by_steps else "iteration"]
+            self._began = self._updated
+            self._first = self._at
+        self._phase = phase
+        self._status = self._shown(row)
         if self._live is not None:
-            now = time.perf_counter()
-            if at < self._last and now - self._drawn < _SECONDS_A_FRAME:
-                return
-            self._drawn = now
-            self._bar.update(self._task, completed=min(at, self._last))
-            self._status_line.plain = self._status(row)
             return
-        share = (at - self._first) / max(self._last - self._first, 1)
+        share = (self._at - self._start) / max(self._last - self._start, 1)
         if share * _LINES_AT_MOST >= self._lines:
             self._lines = int(share * _LINES_AT_MOST) + 1
-            print(f"iteration {row['iteration']:g}: {self._status(row)}", file=sys.stderr, flush=True)
+            print(f"iteration {row['iteration']:g}: {self._status}", file=sys.stderr, flush=True)
 
-    def _status(self, row: dict[str, float]) -> str:
+    def _shown(self, row: dict[str, float]) -> str:
         seconds = max(time.perf_counter() - self._began, 1e-9)
         speed = (row["interactions"] - (self._interactions or 0)) / seconds
         returned = row["mean_return"]
@@ -131,9 +154,9 @@ class Compiling:
             self._bar.stop()
 
 
-def _bar(what: str) -> Any:
+def _bar(what: str, *more: Any) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = TextColumn(what), BarColumn(), MofNCompleteColumn()
+    columns = TextColumn(what), BarColumn(), *(more or (MofNCompleteColumn(),))
     return Progress(*columns, console=Console(stderr=True))

@@ -18,6 +18,10 @@ from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Evaluation
 
 
+def _unheard(phase: str) -> None:
+    """Ignore a phase."""
+
+
 class Algorithm(ABC):
     """An algorithm that makes a policy in iterations.
 
@@ -33,16 +37,29 @@ class Algorithm(ABC):
     standardised: ClassVar[bool] = True
     """Whether it works in the standard cube and learns from scaled rewards; if not, no steps are spent on
     measuring the cube, and rewards are not scaled."""
+    steady: ClassVar[bool] = True
+    """Whether its steps take about equally long, so that the time that is left can be estimated."""
     iteration_is: ClassVar[str] = "episode"
     """What the return of an iteration without evaluation is measured by."""
+    announce: Callable[[str], object] = staticmethod(_unheard)
+    """Called with a phase that begins within an iteration, where it takes a while; training shows it."""
     best_return: float | None = None
     """The best mean return of an evaluation, or of a whole episode, so far."""
 
     def __init__(self, problem: Problem, settings: LearnerSettings) -> None:
         self.problem = problem
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is copied or pickled, also while progress is shown."""
+        return {name: value for name, value in vars(self).items() if name != "announce"}
+
     def warm_up(self, progress: Callable[[int, int], object]) -> None:  # noqa: B027 (most have little to compile)
         """Compile kernels ahead of time; `progress` is called with the numbers compiled and to compile."""
+
+    @property
+    def phase(self) -> str:
+        """The phase of training, for people."""
+        return "training"
 
     def aim(self, last_iteration: int | None, last_step: int | None) -> None:  # noqa: B027 (most need not know)
         """Store where training will end."""

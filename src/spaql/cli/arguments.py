@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from spaql.controllers import Controller
 
 
+class Choice(click.Choice[str]):
+    """A choice whose error names the nearest value."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value if it is one of the choices."""
+        if value not in self.choices:
+            self.fail(f"{value!r} is not a valid choice: {nearest(value, self.choices)}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def existing_run(run: Path) -> Path:
     """Return the path of a run folder or file; refuse any other, suggesting the run probably meant."""
     from spaql.agents.agent_file import MODEL_FILE
@@ -50,7 +60,8 @@ def _import_algorithm(ctx: click.Context, param: click.Parameter, algorithm: str
 
 
 algorithm_option = click.option(
-    "--algo",
+    "--import",
+    "imported",
     metavar="MODULE:NAME",
     expose_value=False,
     is_eager=True,
@@ -72,6 +83,9 @@ def refuse_occupied(folder: Path) -> None:
         raise SettingError(f"{folder} already exists: choose another folder with --out, or remove it.")
 
 
+number_option = click.option(
+    "--number", type=Choice(["double", "float", "fixed"]), help="number format of the target"
+)
 quiet_option = click.option("--quiet", is_flag=True, help="do not show progress")
 
 
@@ -120,16 +134,6 @@ def read_action(tree: Controller, text: str) -> int | str | list[float]:
     if isinstance(tree.action_space, Box):
         return read_numbers(text)
     return int(text) if text.isdecimal() else text
-
-
-class Choice(click.Choice[str]):
-    """A choice whose error names the nearest value."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value if it is one of the choices."""
-        if value not in self.choices:
-            self.fail(f"{value!r} is not a valid choice: {nearest(value, self.choices)}", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 class ChoiceOrOwn(Choice):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import click
 
 from spaql.cli.report import Report, others_on_stderr, say, without_infinities
+from spaql.errors import SettingError
 
 _ALL = "--help-all"
 """The option, and the key of the context, for the help with everything."""
@@ -83,7 +84,7 @@ def command(
     def decorate(function: Callable[..., Report]) -> Command:
         @functools.wraps(function)
         def reporting(*, as_json: bool, **values: Any) -> None:
-            with others_on_stderr() if as_json else nullcontext():
+            with others_on_stderr() if as_json else nullcontext(), _naming_options():
                 report = function(**values)
                 content = report.data if as_json else report.text
                 content = content() if callable(content) else content
@@ -97,3 +98,15 @@ def command(
         return made
 
     return decorate
+
+
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    """Name the option in an error on the value of a parameter."""
+    try:
+        yield
+    except SettingError as error:
+        name, verb, rest = str(error).partition(" is ")
+        params = click.get_current_context().command.params
+        option = next((param.opts[0] for param in params if param.name == name), name)
+        raise SettingError(f"{option}{verb}{rest}", settings=error.settings) from error

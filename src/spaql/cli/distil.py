@@ -11,6 +11,7 @@ from spaql.cli.arguments import complete_environment, quiet_option, refuse_occup
 from spaql.cli.command import command
 from spaql.cli.option_groups import problem_options
 from spaql.cli.report import PATH, Report
+from spaql.cli.signatures import options_of
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -18,42 +19,25 @@ if TYPE_CHECKING:
     from spaql.simulate import Evaluation
 
 
-@command("sizes, returns and steps")
+@command("sizes, returns and steps", more={"The imitation": ("rounds", "episodes", "vec_normalize")})
 @click.argument("file", metavar="FILE")
 @click.option("--env", required=True, shell_complete=complete_environment, help="environment of the policy")
 @click.option("--out", type=PATH, required=True, help="run folder to write")
-@click.option("--max-leaves", default=10, help="largest number of leaves")
-@click.option("--rounds", default=5, help="rounds of episodes and labelling")
-@click.option("--round-episodes", default=20, help="episodes in a round")
-@click.option(
-    "--loss",
-    default=0.02,
-    help="fraction of the return that a smaller tree may lose before it is improved",
-)
-@click.option("--steps", default=1_000_000, help="simulator steps for the improvement; 0: none")
-@click.option("--episodes", default=100, help="fresh episodes that evaluate both")
-@click.option("--seed", default=0, help="seed of all randomness")
-@click.option(
-    "--vec-normalize",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="VecNormalize file, for a network with normalised observations",
+@options_of(
+    "agents/distillation.py:distil",
+    "max_leaves",
+    "rounds",
+    "vec_normalize",
+    "seed",
+    steps="total_timesteps",
+    tolerance="loss",
+    episodes="judged_episodes",
+    round_episodes="episodes",
 )
 @problem_options("options", "parallel")
 @quiet_option
 def distil(
-    file: str,
-    env: str,
-    out: Path,
-    max_leaves: int,
-    rounds: int,
-    round_episodes: int,
-    loss: float,
-    steps: int,
-    episodes: int,
-    seed: int,
-    vec_normalize: Path | None,
-    described: dict[str, Any],
-    quiet: bool,
+    file: str, env: str, out: Path, described: dict[str, Any], quiet: bool, **arguments: Any
 ) -> Report:
     """Turn the policy in FILE into a small rule tree, improve it on the simulator, and save a run.
 
@@ -72,19 +56,8 @@ def distil(
     from spaql.problems import make_problem
 
     refuse_occupied(out)
-    distillation = distil(
-        file,
-        make_problem(env, measured=False, **described),
-        max_leaves=max_leaves,
-        rounds=rounds,
-        episodes=round_episodes,
-        loss=loss,
-        total_timesteps=steps,
-        judged_episodes=episodes,
-        seed=seed,
-        vec_normalize=vec_normalize,
-        progress_bar=not quiet,
-    )
+    problem = make_problem(env, measured=False, **described)
+    distillation = distil(file, problem, progress_bar=not quiet, **arguments)
     distillation.save(out)
     return Report({"run": str(out), **distillation.as_data()}, _text(distillation, out))
 

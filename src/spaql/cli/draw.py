@@ -80,7 +80,8 @@ def _parse_fixed(
 )
 @click.option("--y", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation on the vertical axis")
 @click.option(
-    "--at",
+    "--fix",
+    "at",
     metavar="NAME=VALUE",
     multiple=True,
     callback=_parse_fixed,
@@ -121,7 +122,7 @@ def draw(run: Path, kind: str, out: Path | None, **options: Any) -> Report:
     Examples:
       spaql draw runs/cartpole tree --out tree.svg
       spaql draw runs/cartpole map --x "pole angle" --y "pole speed:-2:2"
-      spaql draw runs/cartpole balls --x 0 --y 2 --at "cart speed=0"
+      spaql draw runs/cartpole balls --x 0 --y 2 --fix "cart speed=0"
       spaql draw runs/pendulum phase --x angle --y speed --episodes 5
       spaql draw runs/oven map --x error --y integral
       spaql draw runs/oven response --beside pid,lqr --out response.png

@@ -10,6 +10,7 @@ import click
 from spaql.cli.arguments import read_action, read_to_play, run_argument
 from spaql.cli.command import command
 from spaql.cli.report import PATH, Report, named, read_number
+from spaql.cli.signatures import options_of
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from spaql.controllers import Controller
 
 
-@command("the returns before and after")
+@command("the returns before and after", more={"The comparison": ("episodes", "seed")})
 @run_argument
 @click.option("--leaf", type=int, help="number of the leaf to change (see spaql show RUN --numbers)")
 @click.option(
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
     help="take all parameters from a JSON file, as saved from the page of `spaql page`",
 )
 @click.option("--out", type=PATH, required=True, help="model file to write")
-@click.option("--episodes", default=100, help="episodes that compare before and after")
-@click.option("--seed", default=0, help="seed of the episodes")
+@options_of("evaluation/episodes.py:evaluate", "episodes", "seed")
 def edit(
     run: Path,
     leaf: int | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,8 @@ import click
 from spaql.cli.arguments import parse_methods, read_to_play, run_argument
 from spaql.cli.command import command
 from spaql.cli.option_groups import problem_options
-from spaql.cli.report import Report
+from spaql.cli.report import Report, fitted, wrapped
+from spaql.cli.signatures import options_of
 from spaql.errors import SettingError
 from spaql.formatting import counted, number, places, short, with_interval
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 @command("the result")
 @run_argument
 @click.option("--env", help="use another environment with the same spaces  [default: that of the run]")
-@click.option("--episodes", default=100, help="number of episodes")
-@click.option("--seed", default=0, help="seed of the episodes")
+@options_of("evaluation/episodes.py:evaluate", "episodes", "seed")
 @problem_options("parallel")
 @click.option(
     "--perturbed", is_flag=True, help="evaluate on perturbed plants: gains, dead time and noise as declared"
@@ -159,23 +158,19 @@ def _condition_data(judged: list[Judged]) -> dict[str, Any]:
 def _control_text(compared: Comparison) -> str:
     from spaql.evaluation.conditions import CONDITION_TEXTS
     from spaql.evaluation.control_tables import MEASURES_MEAN, loop_tables, return_cells
-    from spaql.tables import aligned
 
     judged = compared.rows
     parts = []
     where = CONDITION_TEXTS[next(iter(compared.conditions))]
     if len(judged) > 1 or len(compared.conditions) > 1:
         for condition, rows in compared.conditions.items():
-            parts.append(f"on {CONDITION_TEXTS[condition]}\n{aligned(return_cells(rows))}")
+            parts.append(f"on {CONDITION_TEXTS[condition]}\n{fitted(return_cells(rows))}")
     if len(judged) > 1:
-        parts.append("\n".join(textwrap.wrap(compared.verdict, 100)))
+        parts.append(wrapped(compared.verdict))
         parts.append("\n".join([f"tuned on {where}", *(row.law for row in judged[1:])]))
-    parts += [
-        "\n".join(textwrap.wrap(f"{name} could not be built: {why}", 100))
-        for name, why in compared.refused.items()
-    ]
-    parts += [f"{title}\n{aligned(cells)}" for title, cells in loop_tables(judged, where)]
-    return "\n\n".join([*parts, "\n".join(textwrap.wrap(MEASURES_MEAN, 100))])
+    parts += [wrapped(f"{name} could not be built: {why}") for name, why in compared.refused.items()]
+    parts += [f"{title}\n{fitted(cells)}" for title, cells in loop_tables(judged, where)]
+    return "\n\n".join([*parts, wrapped(MEASURES_MEAN)])
 
 
 def _data(result: Evaluation) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import (
-    Choice,
+    number_option,
     read,
     read_action,
     read_to_play,
@@ -64,12 +64,13 @@ class _TargetOption(click.Option):
 )
 @click.option("--out", type=PATH, help="output folder")
 @click.option("--name", default="controller", help="name of the files and functions")
-@click.option("--number", type=Choice(["double", "float", "fixed"]), help="number format of the target")
+@number_option
 @click.option(
     "--safe-action", metavar="ACTION", help="action for NaN and for observations beyond their bounds"
 )
 @click.option(
-    "--tolerance",
+    "--margin",
+    "tolerance",
     type=float,
     metavar="SHARE",
     help="fraction of its range by which an observation may exceed its bounds  [default: 0.1]",
@@ -139,7 +140,7 @@ def _options_of(exported: Controller, options: dict[str, Any]) -> dict[str, Any]
     """Return the options that were given, for the exporter."""
     options = {name: value for name, value in options.items() if value is not None}
     if "tolerance" in options and "safe_action" not in options:
-        raise SettingError("--tolerance is for the safe action: give --safe-action as well.")
+        raise SettingError("--margin is for the safe action: give --safe-action as well.")
     if "safe_action" in options:
         options["safe_action"] = read_action(exported, options["safe_action"])
     return options

@@ -10,21 +10,27 @@ import click
 from spaql.cli.arguments import quiet_option, refuse_occupied
 from spaql.cli.command import command
 from spaql.cli.group import FAILED
-from spaql.cli.option_groups import constraint_option, log_options
+from spaql.cli.option_groups import log_options
 from spaql.cli.report import PATH, Report
+from spaql.cli.signatures import options_of
 
 
-@command("the verdict and its evidence")
+_FIT = "agents/fitting.py:fit"
+
+
+@command(
+    "the verdict and its evidence",
+    more={
+        "The log": ("end", "time", "horizon", "setpoints", "constraints"),
+        "The search": ("seed", "effort", "mirror", "extrapolate"),
+    },
+)
 @click.argument("logs", type=PATH, nargs=-1, required=True)
 @log_options(required=True)
-@click.option("--cost", metavar="EXPRESSION", help='cost of a step, such as "angle**2 + 0.1 * speed**2"')
-@constraint_option
-@click.option("--horizon", type=int, help="steps of an episode  [default: the longest of the log]")
-@click.option("--seed", default=0, help="seed of all randomness")
-@click.option("--effort", default=1.0, help="effort of the search, as for plantree")
-@click.option("--mirror", default="auto", help="symmetry: auto, off, or by names, as for plantree")
+@options_of(_FIT, "cost", "horizon", "seed", constraint="constraints")
+@options_of("algorithms/plantree/settings.py:PlanTreeSettings", "effort", "mirror")
 @click.option("--out", type=PATH, help="run folder  [default: runs/LOG/fit/seed=SEED]")
-@click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")
+@options_of(_FIT, "anyway")
 @quiet_option
 def fit(
     logs: tuple[Path, ...],

@@ -11,19 +11,17 @@ from spaql.cli.arguments import quiet_option, read_to_play, refuse_occupied, run
 from spaql.cli.command import command
 from spaql.cli.option_groups import problem_options
 from spaql.cli.report import PATH, Report
+from spaql.cli.signatures import options_of
 from spaql.errors import SettingError
 from spaql.formatting import counted, with_interval
-
-_EPISODES = 100
 
 
 @command("the returns before and after")
 @run_argument
 @click.option("--steps", default=1_000_000, help="simulator steps")
 @click.option("--out", type=PATH, required=True, help="run folder to write")
-@click.option("--max-leaves", default=6, help="largest number of leaves")
-@click.option("--seed", default=0, help="seed of all randomness")
-@click.option("--episodes", default=_EPISODES, help="episodes that compare before and after")
+@options_of("algorithms/treesearch/settings.py:TreeSearchSettings", "max_leaves")
+@options_of("evaluation/episodes.py:evaluate", "episodes", "seed")
 @problem_options("parallel", "ray")
 @quiet_option
 def improve(
@@ -31,8 +29,8 @@ def improve(
     steps: int,
     out: Path,
     max_leaves: int,
-    seed: int,
     episodes: int,
+    seed: int,
     described: dict[str, Any],
     quiet: bool,
 ) -> Report:
@@ -67,7 +65,7 @@ def improve(
     if rules.n_leaves > MOST_LEAVES:
         raise SettingError(
             f"The policy has {rules.n_leaves} leaves, and the search takes at most {MOST_LEAVES}: make a "
-            f"smaller one with `spaql simplify {run} --leaves {MOST_LEAVES} --out small.spaql`."
+            f"smaller one with `spaql simplify {run} --max-leaves {MOST_LEAVES} --out small.spaql`."
         )
     agent = TreeSearch(problem, seed=seed, max_leaves=max(max_leaves, rules.n_leaves)).start_from(rules)
     agent.learn(steps, progress_bar=not quiet)

@@ -10,6 +10,7 @@ import click
 from spaql.cli.arguments import read_to_play, run_argument
 from spaql.cli.command import command
 from spaql.cli.report import PATH, Report
+from spaql.cli.signatures import options_of
 from spaql.errors import SettingError
 
 if TYPE_CHECKING:
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
 @command("its size and errors")
 @run_argument
 @click.option("--digits", default=3, help="round numbers to n digits")
-@click.option("--errors", is_flag=True, help="print prediction errors instead")
-@click.option("--episodes", default=20, help="number of fresh episodes for --errors")
-@click.option("--seed", default=0, help="seed of the fresh episodes")
+@click.option("--errors", is_flag=True, help="print prediction errors instead, of --episodes")
+@options_of("evaluation/model_errors.py:model_errors", "episodes", "seed")
 @click.option("--out", type=PATH, help="save the model to a .spaql file, in which agents can be trained")
 def model(
     run: Path,

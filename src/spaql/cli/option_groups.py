@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from spaql.cli.report import PATH, named, names, numbers
+from spaql.cli.report import PATH, names
+from spaql.cli.signatures import options_of
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -29,14 +30,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, file: Path | None) 
         raise click.BadParameter(f"{file} is not valid TOML: {error}.") from error
 
 
-constraint_option = click.option(
-    "--constraint",
-    "constraints",
-    metavar="EXPR",
-    multiple=True,
-    help="constraint that should hold after each step: episodes that violate it are counted; may be repeated",
-)
-
+_MAKING = "problems/making.py:make_problem"
 _PROBLEM_OPTIONS: dict[str, Decorator] = {
     "options": click.option(
         "--config",
@@ -46,36 +40,10 @@ _PROBLEM_OPTIONS: dict[str, Decorator] = {
         callback=_read_config,
         help="TOML file with the options of ENV: for an FMU its inputs, outputs, set-points, cost and so on",
     ),
-    "horizon": click.option(
-        "--horizon", type=int, help="steps in an episode  [default: the environment's limit]"
-    ),
-    "levels": click.option(
-        "--levels", type=int, help="discretise every component of a Box action into n levels"
-    ),
-    "reference": click.option(
-        "--reference",
-        metavar="X,Y,...",
-        callback=numbers,
-        help="reference observation (spaql-ts), in raw units, such as 0,0,0,0  [default: known for "
-        "CartPole and Pendulum]",
-    ),
-    "observation_names": click.option(
-        "--names",
-        "observation_names",
-        metavar="NAME,...",
-        callback=names,
-        help='names of the observations, with their units, such as "angle [rad],speed [rad/s]"',
-    ),
-    "action_names": click.option(
-        "--action-names",
-        metavar="NAME,...",
-        callback=names,
-        help='names of the discrete actions, or of the components of an action, such as "force [N]"',
-    ),
-    "cost": click.option(
-        "--cost", metavar="EXPR", help='cost of a step, instead of the reward, such as "angle**2 + u**2"'
-    ),
-    "constraints": constraint_option,
+    **{name: options_of(_MAKING, name) for name in ("cost", "horizon", "levels", "reference")},
+    "action_names": options_of(_MAKING, "action_names"),
+    "constraints": options_of(_MAKING, constraint="constraints"),
+    "observation_names": options_of(_MAKING, names="observation_names"),
     "gymnasium": click.option(
         "--gymnasium", is_flag=True, help="step the Gymnasium environment, not its compiled twin"
     ),
@@ -110,41 +78,11 @@ def _problem_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Return set-points by the name of the observation that is to follow each."""
-    return dict(named(value, "speed=target") for value in values)
-
-
+_FIT = "agents/fitting.py:fit"
 LOG_OPTIONS: dict[str, Decorator] = {
-    "action_range": click.option(
-        "--action-range",
-        metavar="LOW,HIGH",
-        callback=numbers,
-        help="lowest and highest value of the action  [default: discrete actions 0, 1, ...]",
-    ),
-    "extrapolate": click.option(
-        "--extrapolate",
-        is_flag=True,
-        help="allow all of --action-range, not only the part that occurs in the log",
-    ),
-    "reward": click.option("--reward", metavar="EXPRESSION", help="reward of a step, instead of a cost"),
-    "end": click.option(
-        "--end",
-        metavar="EXPRESSION",
-        help='condition that ends an episode, such as "abs(angle) > 0.2"  [default: none]',
-    ),
-    "episode": click.option("--episode", metavar="NAME", help="column that changes where an episode begins"),
-    "time": click.option(
-        "--time", metavar="NAME", help="column of times, from which missing rows are detected"
-    ),
-    "setpoints": click.option(
-        "--setpoint",
-        "setpoints",
-        metavar="NAME=NAME",
-        multiple=True,
-        callback=_pairs,
-        help="an observation and the set-point it is to follow; may be repeated",
-    ),
+    **{name: options_of(_FIT, name) for name in ("action_range", "extrapolate", "reward", "end")},
+    **{name: options_of(_FIT, name) for name in ("episode", "time")},
+    "setpoints": options_of(_FIT, setpoint="setpoints"),
 }
 """The options that describe a log, besides its columns, in the order of the help."""
 

@@ -11,7 +11,8 @@ import click
 
 from spaql.cli.arguments import read_to_play, run_argument
 from spaql.cli.command import command
-from spaql.cli.report import PATH, Report, named, numbers, read_numbers
+from spaql.cli.report import PATH, Report, fitted, named, numbers, read_numbers
+from spaql.cli.signatures import options_of
 from spaql.errors import SettingError, require
 from spaql.formatting import number
 
@@ -30,10 +31,9 @@ def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     return values
 
 
-@command("the result")
+@command("the result", more={"The map": ("map_file", "axes"), "The starts": ("low", "high", "seed")})
 @run_argument
-@click.option("--starts", default=2_000, help="number of starts")
-@click.option("--seed", default=0, help="seed of the starts, episodes and noise")
+@options_of("evaluation/stress.py:stress", "seed", episodes="starts")
 @click.option(
     "--low",
     metavar="X,Y,...",
@@ -42,7 +42,8 @@ def _varied(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 )
 @click.option("--high", metavar="X,Y,...", callback=numbers, help="highest start")
 @click.option(
-    "--threshold",
+    "--success",
+    "threshold",
     type=float,
     help="smallest return that counts as a success  [default: the plant's own rule]",
 )
@@ -153,11 +154,10 @@ def _robustness_alone(agent: Agent | Design, vary: dict[str, list[float]], seed:
 
 def _robustness_text(rows: list[RobustnessRow], remark: str) -> str:
     from spaql.evaluation.stress_tables import robustness_cells
-    from spaql.tables import aligned
 
     if not rows:
         return ""
-    return "\n".join(["", "robustness", aligned(robustness_cells(rows)), *([remark] if remark else []), ""])
+    return "\n".join(["", "robustness", fitted(robustness_cells(rows)), *([remark] if remark else []), ""])
 
 
 def _bench(
@@ -208,7 +208,6 @@ def _data(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: in
 def stress_text(result: StressTest, bench: Bench, worst: int) -> str:
     """Return the region, the share of successes, quantiles and the worst starts, for people."""
     from spaql.evaluation.stress_tables import worst_cells
-    from spaql.tables import aligned
 
     low, high = result.share_ci95
     quantiles = "  ".join(f"{q:.0%} {number(value, result.digits)}" for q, value in result.quantiles.items())
@@ -223,5 +222,5 @@ def stress_text(result: StressTest, bench: Bench, worst: int) -> str:
         "           (quantiles over these starts)",
     ]
     if worst:
-        lines += ["", "worst starts", aligned(worst_cells(result, worst))]
+        lines += ["", "worst starts", fitted(worst_cells(result, worst))]
     return "\n".join(lines) + "\n"

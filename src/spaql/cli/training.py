@@ -45,6 +45,8 @@ def train_once(training: Training) -> Report:
         _learn(agent, training, interrupt)
         save_run(agent, folder)
         interrupt.saved()
+        if not training.quiet and not interrupt.pressed:
+            say(f"Evaluating in {FRESH_EPISODES} new episodes ...", err=True)
         if interrupt.pressed:
             say(
                 f"Interrupted: the progress so far is saved in {folder}; continue with --resume.\n"

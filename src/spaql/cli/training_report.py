@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from spaql.agents import Agent, PlanTree, TreeSearch
 from spaql.cli.group import INTERRUPTED
-from spaql.cli.report import Report, plain
+from spaql.cli.report import Report, fitted, plain, wrapped
 from spaql.evaluation import PlainControllers
 from spaql.evaluation.plain_controllers import failure
 from spaql.formatting import counted, number, places, with_interval
-from spaql.tables import aligned
 
 if TYPE_CHECKING:
     from spaql.simulate import Evaluation
@@ -35,7 +34,7 @@ def training_report(
     data = _data(agent, folder, fresh, others)
     search_data, search_text = _search(agent)
     data |= search_data
-    own = f" --algo {algo}" if ":" in algo else ""
+    own = f" --import {algo}" if ":" in algo else ""
     text = f"{search_text}{_text(data, agent, fresh, others)}{own}{_designed_for(agent)}"
     if verified:
         import spaql
@@ -92,7 +91,7 @@ def _search(agent: Agent) -> tuple[dict[str, Any], str]:
         if notes:
             data["design_notes"] = notes
         means = [f"{LADDER_MEANS} See docs/ladder.md.", *notes]
-        text += "\n".join([aligned(ladder_cells(rungs)), *means]) + "\n\n"
+        text += "\n".join([fitted(ladder_cells(rungs)), *map(wrapped, means)]) + "\n\n"
     if isinstance(agent, PlanTree) and agent.lags is not None:
         data["lags"] = agent.lags
         predicted = f"{LEARNED_MEANS} " if rungs else ""

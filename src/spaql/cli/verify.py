@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, algorithm_option, existing_run, quiet_option, read_to_play
+from spaql.cli.arguments import algorithm_option, existing_run, number_option, quiet_option, read_to_play
 from spaql.cli.command import command
-from spaql.cli.report import PATH, Report, named, numbers, read_numbers
+from spaql.cli.report import PATH, Report
+from spaql.cli.signatures import options_of
 from spaql.entry_points import load_hook
 from spaql.errors import SettingError, require
 from spaql.formatting import duration
@@ -21,49 +22,24 @@ if TYPE_CHECKING:
 
 _SECONDS_A_FRAME = 0.2
 
-Ranges = dict[str, tuple[float, float]]
+_VERIFY = "verify/run.py:verify"
 
 
-def _ranges(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> Ranges:
-    """Return ranges of state variables by name."""
-    ranges = {}
-    for text in texts:
-        name, ends = named(text, '"speed [rad/s]=-2,2"')
-        pair = read_numbers(ends)
-        if len(pair) != 2:
-            raise click.BadParameter(f"{text!r} does not have two bounds: write a lower and an upper bound")
-        ranges[name] = pair[0], pair[1]
-    return ranges
-
-
-@command("the result")
+@command(
+    "the result",
+    more={
+        "The statement": ("allowed", "passes", "termination", "within", "forward"),
+        "Uncertainty": ("noise", "push", "delayed", "number"),
+        "The map": ("map_file", "axes"),
+    },
+)
 @click.argument("run", type=PATH, required=False)
-@click.option("--seconds", default=60.0, help="processor time for the search")
-@click.option("--starts", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="initial states")
-@click.option("--target", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states to reach")
-@click.option("--stays/--passes", default=True, help="stay in the target forever, or reach it once")
-@click.option(
-    "--allowed", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states that must not be left"
-)
-@click.option("--goal", is_flag=True, help="termination is the goal, not a failure")
-@click.option("--ignore-termination", is_flag=True, help="continue as if the plant did not terminate")
-@click.option(
-    "--within",
-    type=int,
-    help="steps to reach the target or goal  [default: five horizons]; without either, steps for which "
-    "the allowed states are not left  [default: forever]",
-)
-@click.option("--forward", is_flag=True, help="propagate the starts forwards: for a small box of starts")
-@click.option("--noise", metavar="X,Y,...", callback=numbers, help="bound on the error of each observation")
-@click.option(
-    "--push", metavar="X,Y,...", callback=numbers, help="bound on a disturbance of the state at every step"
-)
-@click.option("--late", is_flag=True, help="every action takes effect one step late")
-@click.option(
-    "--number",
-    type=Choice(["double", "float", "fixed"]),
-    help="verify the exported controller, in the number format of the target",
-)
+@options_of(_VERIFY, "seconds")
+@options_of("verify/statement.py:Statement", "starts", "target", "allowed")
+@click.option("--passes", is_flag=True, help="reach the target once, instead of staying in it for ever")
+@options_of("verify/statement.py:Statement", "termination", "within", "forward")
+@options_of(_VERIFY, "noise", "push", "delayed")
+@number_option
 @click.option("--map", "map_file", type=PATH, help="draw the cells (svg, pdf, png)")
 @click.option(
     "--axes", metavar="I J", type=int, nargs=2, help="indices of the state variables on the axes of the map"
@@ -89,18 +65,18 @@ def verify(
     certificate: Path | None,
     checked: Path | None,
     quiet: bool,
-    noise: list[float] | None,
-    push: list[float] | None,
-    late: bool,
+    noise: list[float] | float,
+    push: list[float] | float,
+    delayed: bool,
     number: str | None,
     **asked: Any,
 ) -> Report:
     """Prove or refute a statement about the controller in RUN, for every start in a box.
 
     The plant must be given as equations: a classic control problem, or your own plant. Without
-    --starts, --target and so on, a sensible statement for the plant is used. Every cell of the
-    state space is proven, refuted by an episode, or undecided. The verdict is stored next to the model, for
-    `spaql page` and `spaql draw RUN counterexample`.
+    --starts, --target and so on, a sensible statement for the plant is used; a target or goal is to be
+    reached within five horizons. Every cell of the state space is proven, refuted by an episode, or
+    undecided. The verdict is stored next to the model, for `spaql page` and `spaql draw RUN counterexample`.
 
     \b
     Examples:
@@ -114,12 +90,8 @@ def verify(
     """
     if run is None and checked is None:
         raise SettingError("Give RUN, a run folder or model file, or --check FILE, or both.")
-    options: dict[str, Any] = {
-        "noise": _one_or_many(noise),
-        "push": _one_or_many(push),
-        "delayed": late,
-        "number": number,
-    }
+    options: dict[str, Any] = {"delayed": delayed, "number": number}
+    options |= {"noise": _one_or_many(noise), "push": _one_or_many(push)}
     if checked is not None:
         return _check(checked, run, options)
     assert run is not None
@@ -131,7 +103,7 @@ def verify(
     from spaql.verify.run import closed_loop
 
     agent = read_to_play(existing_run(run))
-    statement = _statement(closed_loop(agent, delayed=late), asked)
+    statement = _statement(closed_loop(agent, delayed=delayed), asked)
     bar = _Bar(seconds, show=not quiet)
     try:
         verdict = spaql.verify(agent, statement=statement, seconds=seconds, progress=bar, **options)
@@ -158,8 +130,8 @@ def store(verdict: Verdict, run: Path) -> str:
     return ""
 
 
-def _one_or_many(values: list[float] | None) -> list[float] | float:
-    return 0.0 if values is None else values[0] if len(values) == 1 else values
+def _one_or_many(values: list[float] | float) -> list[float] | float:
+    return values[0] if isinstance(values, list) and len(values) == 1 else values
 
 
 def _statement(loop: Any, asked: dict[str, Any]) -> Statement | None:
@@ -168,37 +140,18 @@ def _statement(loop: Any, asked: dict[str, Any]) -> Statement | None:
 
     from spaql.verify import Statement, default_statement
 
-    if (
-        not any(
-            asked[name]
-            for name in ("starts", "target", "allowed", "goal", "ignore_termination", "within", "forward")
-        )
-        and asked["stays"]
-    ):
+    changes = {name: value for name, value in asked.items() if value and value != "failure"}
+    passes = changes.pop("passes", False)
+    if not changes and not passes:
         return None
-    if asked["goal"] and asked["ignore_termination"]:
-        raise SettingError("Termination is either the goal or ignored: give one of the two options.")
     default = default_statement(loop)
-    starts = {**default.starts, **asked["starts"]}
-    termination = "goal" if asked["goal"] else "ignored" if asked["ignore_termination"] else None
-    if not (asked["target"] or asked["allowed"] or termination):
-        changes: dict[str, Any] = {"starts": starts, "forward": asked["forward"] or default.forward}
-        if asked["within"] is not None:
-            changes["within"] = asked["within"]
-        if default.target is not None and not asked["stays"]:
-            changes["stays"] = False
-        return dataclasses.replace(default, **changes)
-    reaches = bool(asked["target"]) or termination == "goal"
-    within = asked["within"] or (5 * loop.dynamics.horizon if reaches else None)
-    return Statement(
-        starts=starts,
-        target=asked["target"] or None,
-        stays=bool(asked["target"]) and asked["stays"],
-        termination=termination or "failure",  # type: ignore[arg-type]
-        allowed=asked["allowed"],
-        within=within,
-        forward=asked["forward"],
-    )
+    changes["starts"] = {**default.starts, **asked["starts"]}
+    if not changes.keys() & {"target", "allowed", "termination"}:
+        stays = default.stays and not passes
+        return dataclasses.replace(default, **changes, stays=stays)
+    if "target" in changes or changes.get("termination") == "goal":
+        changes.setdefault("within", 5 * loop.dynamics.horizon)
+    return Statement(**changes, stays="target" in changes and not passes)
 
 
 def _write(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spaql.cli.command import command
-from spaql.cli.report import PATH, Report
+from spaql.cli.report import PATH, Report, fitted
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -60,13 +60,12 @@ def zoo(name: str | None, out: Path | None) -> Report:
       spaql zoo --json | jq '.controllers[] | select(.problem == "spaql/Oven-v0")'
     """
     from spaql.archive import write_atomically
-    from spaql.tables import aligned
     from spaql.zoo import content, entries, entry
 
     if name is None:
         controllers = entries()
         data = {"controllers": [dataclasses.asdict(controller) for controller in controllers]}
-        return Report(data, lambda: aligned([_cells(controller) for controller in controllers]))
+        return Report(data, lambda: fitted([_cells(controller) for controller in controllers]))
     controller = entry(name)
     out = out or Path(f"{name}.spaql")
     write_atomically(out, content(name))

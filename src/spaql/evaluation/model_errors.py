@@ -21,8 +21,10 @@ def model_errors(
     held_out
         Fit a plant to four fifths of the agent's training episodes and test it on the others, without a step
         in the environment. By default the plant is tested on fresh episodes of the agent's controller.
-    episodes, seed
-        Number and seed of the fresh episodes.
+    episodes
+        Number of fresh episodes.
+    seed
+        Seed of the fresh episodes.
 
     Examples
     --------

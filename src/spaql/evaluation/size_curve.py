@@ -57,7 +57,7 @@ def size_curve(
     env
         The problem to run it on; the agent's own by default.
     episodes
-        Number of episodes for each tree, in every round and at the end.
+        Episodes for each tree, in every round and at the end.
     rounds
         Number of rounds.
     seed
@@ -99,7 +99,7 @@ def _decided(tree: Controller, inputs: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
-    """Return the smallest tree of a curve whose mean return is within a share of the exact tree's.
+    """Return the smallest tree of a curve that loses at most a share of the exact tree's mean return.
 
     The choice biases its evaluation: evaluate it in other episodes.
     """

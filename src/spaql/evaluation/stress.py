@@ -121,7 +121,7 @@ def stress(
         How the plant is tested; known for CartPole, Pendulum, MountainCar, MountainCarContinuous and Acrobot,
         and for your own plants that declare a range for every state variable.
     starts
-        Number of starts in the bench's region; or the starts themselves, one state per row.
+        Number of starts in the bench's region, each of an episode; or the starts, one state per row.
     seed
         Seed of the starts.
 

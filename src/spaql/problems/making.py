@@ -56,12 +56,12 @@ def make_problem(
         Steps after which an episode ends; the environment's own limit by default, the smallest if it has
         several. A longer one than the limit of an environment that is copied is refused.
     levels
-        Cut a Box of actions into this many levels in each dimension.
+        Discretise every component of a Box action into n levels.
     squash
         Observation dimensions to squash by tanh(x / scale), each with its scale. Other dimensions
         without bounds are measured by 1,000 random steps.
     reference
-        The observation to reach, in raw units (for SPAQL-TS).
+        Observation to reach, in raw units (for SPAQL-TS).
     reward_range
         Learn from rewards mapped from this range to [0, 1]; as they are by default.
     options
@@ -80,10 +80,10 @@ def make_problem(
     seed
         Of the random steps.
     observation_names
-        Of each number of an observation, with its unit, such as `["position [m]", "speed [m/s]"]`: rules,
-        pictures, exported code and the model file have them. Those of the plant by default, if it has any.
+        Names of the observations, with their units, such as `"position [m]"`: rules, pictures, exported code
+        and the model file have them. Those of the plant by default, if it has any.
     action_names
-        Of each action of a list, or of each number of an action, such as `["force [N]"]`.
+        Names of the discrete actions, or of the components of an action, such as `"force [N]"`.
     setpoints
         Which observed number is to follow which observed set-point, by their names: evaluations then measure
         the closed loop. That of the plant by default, as `angles` and `sample_time` are.
@@ -92,12 +92,12 @@ def make_problem(
     sample_time
         Seconds between two actions.
     cost
-        Of a step, an expression of the named observations at its end and of the action: the reward is minus
-        the cost, in place of the environment's own. Names are written without units, with `_` for what is no
-        letter or digit; `action` is the number of an action of a list.
+        Cost of a step, instead of the reward: an expression such as `"angle**2 + u**2"`. It has the named
+        observations at the end of the step and the action; names are written without units, with `_` for what
+        is no letter or digit, and `action` is the number of a discrete action.
     constraints
-        Expressions that are to hold after every step: evaluations count the episodes in which one is broken.
-        A pair of an expression and a price makes each step that breaks it cost more.
+        Expression that should hold after each step: episodes that violate it are counted. A pair of an
+        expression and a price makes each step that violates it cost more.
 
     Examples
     --------

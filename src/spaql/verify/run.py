@@ -58,13 +58,13 @@ def verify(
     statement
         What to prove; by default what is sensible for the plant (see `default_statement`).
     seconds
-        Processor time for the search. The best answer until then is returned.
+        Processor time for the search, in seconds. The best answer until then is returned.
     noise
-        Bound of the error of each observation, at every step.
+        Bound on the error of each observation, at every step.
     push
-        Bound of what is added to each state variable, at every step.
+        Bound on a disturbance of each state variable, at every step.
     delayed
-        Whether every action comes a step late; the first one that waits may be any action.
+        Let every action take effect one step late; the first one that waits may be any action.
     number
         Prove it of the exported controller in this number type, `double`, `float` or `fixed`, as it converts
         observations and rounds actions; by default of the controller itself.

@@ -34,9 +34,9 @@ class Statement:
     Parameters
     ----------
     starts
-        The states that it is about. Every state variable that matters has a range.
+        Initial states that it is about. Every state variable that matters has a range.
     target
-        States to come to within some steps.
+        States to reach within some steps.
     stays
         Whether it has to stay in the target for ever.
     termination
@@ -44,10 +44,10 @@ class Statement:
     allowed
         States that must never be left.
     within
-        Steps by which the target or the goal is reached. Without either, the steps in which nothing may be
-        left or terminate, in place of for ever.
+        Steps by which the target or goal is reached; without either, steps for which the rest holds, instead
+        of for ever.
     forward
-        Follow the starts forwards, in place of a search over all cells of the box: for a small box of starts.
+        Follow the starts forwards, instead of a search over all cells: for a small box of starts.
         If termination is the goal, or there is a number of steps, each of their cells is followed to the end;
         otherwise all states that they can come to are.
 

@@ -46,6 +46,7 @@ class PlanTreeLearner(PlanTreeState):
     """
 
     name = "plantree"
+    steady = False  # a search takes longer than many episodes
     settings_type = PlanTreeSettings
     evaluated = False
     standardised = False
@@ -184,12 +185,15 @@ class PlanTreeLearner(PlanTreeState):
         if is_checked and 2 * spent <= self._span.last and self._looks_affine():
             self._hand_over()
         elif spent >= self._span.last:
+            self.announce("choosing the controller")
             self._turn = 0
             self._rules = self.controllers.controller(self._build_seed, anew=False)
         else:
             turn = self._span.turn(spent, self.settings.own_share)
             if turn > self._turn and self.memory.goal_seen:
                 anew = turn % 2 == 1 or not self.controllers.players
+                if anew:
+                    self.announce(f"search, round {(turn + 1) // 2} of {TURNS // 2}")
                 self._turn = turn
                 self._playing = self.controllers.next_player(
                     self._build_seed, anew=anew, last=turn + 2 > TURNS
@@ -299,6 +303,15 @@ class PlanTreeLearner(PlanTreeState):
         self._span = Span("steps", 0, len(memory))
         self._turn = 0
         self._rules = rules
+
+    @property
+    def phase(self) -> str:
+        """What the next episode is for."""
+        if self._search is not None:
+            return self._search.phase
+        if self._rules is not None:
+            return "done"
+        return f"playing controllers, turn {self._turn} of {TURNS}" if self._turn else "exploring"
 
     def columns(self) -> dict[str, float]:
         """Return the turn, the leaves of the last controller, and whether the current plan is mirrored."""

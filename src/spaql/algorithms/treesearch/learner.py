@@ -16,6 +16,7 @@ from spaql.algorithms.rule_learners import refuse_other_spaces
 from spaql.algorithms.saved import part, prefixed
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.ladder.file import restore_ladder, saved_ladder
+from spaql.algorithms.treesearch.ladder.stages import PHASES as LADDER_PHASES
 from spaql.algorithms.treesearch.ladder.stages import advance as advance_ladder
 from spaql.algorithms.treesearch.ladder.state import Ladder
 from spaql.algorithms.treesearch.ladder.structures import Meaning
@@ -25,7 +26,7 @@ from spaql.algorithms.treesearch.rule_trees import (
     idle_controller,
     to_rules,
 )
-from spaql.algorithms.treesearch.search import advance
+from spaql.algorithms.treesearch.search import PHASES, advance
 from spaql.algorithms.treesearch.search_file import restore_search, saved_search
 from spaql.algorithms.treesearch.search_state import SearchState
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
@@ -211,6 +212,11 @@ class TreeSearchLearner(Algorithm):
         """The best law of one leaf of the model of the first steps, unless it is the policy still."""
         still = self.search.begun_at == "law" and self.policy.n_leaves == 1
         return None if still else self._first_law
+
+    @property
+    def phase(self) -> str:
+        """The stage of the search."""
+        return LADDER_PHASES[self._climbs.stage] if self._climbs else PHASES[self.search.stage]
 
     def columns(self) -> dict[str, float]:
         """Return the size of the best tree, and the steps by phase."""

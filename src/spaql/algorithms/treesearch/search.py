@@ -26,6 +26,19 @@ STAGES: Mapping[str, Callable[[SearchState, Rng], None]] = {
     "done": spend_rest,
 }
 """What an iteration does in each stage; a stage lasts for some iterations, and names the next one."""
+PHASES: Mapping[str, str] = {
+    "measure": "first episodes",
+    "race": "race of random trees",
+    "polish": "polishing the best",
+    "anew": "a second race",
+    "sharpen": "polishing the law",
+    "grow": "growing the tree",
+    "refine": "refining",
+    "pattern": "refining",
+    "simplify": "simplifying",
+    "done": "refining",
+}
+"""The stages in words."""
 _WITHOUT_WORST = ("measure", "race", "polish", "anew", "sharpen", "grow")
 """The stages in which neither the worst starts count, nor the movement of actions: they find a structure."""
 

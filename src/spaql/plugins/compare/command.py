@@ -33,7 +33,7 @@ _REPORT = "report"
     help="an algorithm, a problem, or `report`: tables and figures of what is there; may be repeated",
 )
 @click.option(
-    "--budget",
+    "--steps",
     "budgets",
     multiple=True,
     type=click.IntRange(min=1),
@@ -73,7 +73,7 @@ def compare(
     Examples:
       spaql study compare --quick --out compare-quick
       spaql study compare --only plantree --only spaql --only spaql-ts --only classical
-      spaql study compare --only plantree --only Pendulum-v1 --budget 10000 --seeds 5
+      spaql study compare --only plantree --only Pendulum-v1 --steps 10000 --seeds 5
       spaql study compare --only sac --only dqn --workers 1
       spaql study compare --only report
     """

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.command import command
-from spaql.cli.report import Report
+from spaql.cli.report import Report, fitted
 from spaql.formatting import counted
-from spaql.tables import aligned
 
 if TYPE_CHECKING:
     from spaql.plugins.sweeps.table import Results
@@ -99,7 +98,7 @@ def _table(groups: list[dict[str, Any]]) -> str:
         }
         for group in groups
     ]
-    return f"{common}\n\n{aligned(rows)}\n"
+    return f"{common}\n\n{fitted(rows)}\n"
 
 
 def _shown(value: Any) -> str:

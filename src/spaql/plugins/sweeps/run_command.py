@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,8 +12,8 @@ from spaql.cli.arguments import quiet_option
 from spaql.cli.command import command
 from spaql.cli.group import FAILED, INTERRUPTED
 from spaql.cli.report import Report, say
+from spaql.cli.signatures import options_of
 from spaql.formatting import duration
-from spaql.plugins.sweeps.options import ray_option, workers_option
 
 if TYPE_CHECKING:
     from spaql.plugins.sweeps.sweeps import Summary
@@ -22,24 +22,9 @@ if TYPE_CHECKING:
 @command("the summary", short_help="Execute the runs of a study, here or on a Ray cluster.")
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="folder of the runs  [default: studies/STUDY]")
-@workers_option
-@ray_option
-@click.option(
-    "--checkpoint-every",
-    type=int,
-    default=500,
-    show_default=True,
-    help="iterations after which a killed run can go on",
-)
+@options_of("plugins/sweeps/sweeps.py:sweep", "workers", "ray", "checkpoint_every")
 @quiet_option
-def run(
-    study: Path,
-    out: Path | None,
-    workers: int | None,
-    ray: str | None,
-    checkpoint_every: int,
-    quiet: bool,
-) -> Report:
+def run(study: Path, out: Path | None, quiet: bool, **options: Any) -> Report:
     """Execute the runs of STUDY, a TOML file, that are missing in a folder.
 
     It may be stopped, or killed, at any time: the same command goes on with what is missing, and ends in
@@ -68,9 +53,7 @@ def run(
     folder = out or Path("studies") / study.stem
     runs = read_study(study)
     try:
-        summary = sweep(
-            runs, folder, workers=workers, ray=ray, checkpoint_every=checkpoint_every, progress_bar=not quiet
-        )
+        summary = sweep(runs, folder, progress_bar=not quiet, **options)
     except KeyboardInterrupt:
         say(f"Interrupted: the same command goes on with what is missing in {folder}.", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None

@@ -28,6 +28,21 @@ STAGES: Mapping[str, Callable[[Ladder, Rng], None]] = {
 }
 """What an iteration does in each stage; a stage lasts for some iterations, and names the next one."""
 
+PHASES: Mapping[str, str] = {
+    "measure": "first episodes",
+    "swing_up": "race of swing-ups",
+    "race": "race of P, PI, PID and others",
+    "all": "trying all features",
+    "remove": "removing features",
+    "leaves": "adding leaves",
+    "choose": "choosing a structure",
+    "polish": "polishing",
+    "terms": "removing terms",
+    "last": "rounding",
+    "done": "polishing",
+}
+"""The stages in words."""
+
 
 def advance(ladder: Ladder, runner: EpisodeRunner, rng: Rng) -> None:
     """Search for a part of the budget."""
