@@ -87,7 +87,7 @@ def test_a_live_bar_on_a_terminal(tmp_path: Path) -> None:
         shown += part
     os.close(parent)
     assert process.wait() == 0
-    for word in (b"iteration ", b"30/30", b"left", b"return", b"best", b"arms", b"temperature", b"steps/s"):
+    for word in (b"30/30 iterations", b"training", b"return", b"best", b"arms", b"temperature", b"steps/s"):
         assert word in shown
 
 

@@ -15,7 +15,7 @@ _LINES_AT_MOST = 10
 _SECONDS_TO_KNOW = 3.0
 _SHARE_TO_KNOW = 0.05
 """Seconds, and share of a training, after which the time that is left is estimated."""
-_PREPARING = "preparing (the first training on a plant compiles it, which takes a few seconds)"
+_PREPARING = "the first training on a plant compiles it, which takes a few seconds"
 _COMPILING = "compiling kernels, which are cached for all later trainings"
 
 
@@ -38,8 +38,8 @@ class Progress:
         self._start = self._first = self._at
         self._steady = steady
         self._show = show
-        self._phase = _PREPARING
-        self._status = ""
+        self._phase = "preparing"
+        self._status = _PREPARING
         self._live: Any = None
         self._lines = 0
         self._interactions: float | None = None
@@ -74,7 +74,7 @@ class Progress:
         return Group(self._bar, Text(self._status, overflow="ellipsis", no_wrap=True))
 
     def _time(self) -> str:
-        """Return the time that is left, if steps are alike and the next is not overdue; else what was spent."""
+        """Return the time that is left, if steps are alike and the next is not overdue, or spent."""
         now = time.perf_counter()
         spent = self._updated - self._began
         done = self._at - self._first

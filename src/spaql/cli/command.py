@@ -13,32 +13,35 @@ import click
 from spaql.cli.report import Report, others_on_stderr, say, without_infinities
 from spaql.errors import SettingError
 
-_ALL = "--help-all"
+ALL = "--help-all"
 """The option, and the key of the context, for the help with everything."""
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[ALL] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
 
 
 class HelpAll(click.Command):
     """A command or group with --help, which shows what is common, and --help-all."""
 
-    def get_help_option_names(self, ctx: click.Context) -> list[str]:
-        """Return the names of the option for help."""
-        return [*super().get_help_option_names(ctx), _ALL]
+    has_more = True
+    """Whether --help-all shows more than --help."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note whether everything is to be shown, before the help is printed."""
-        ctx.meta[_ALL] = _ALL in args
-        return super().parse_args(ctx, args)
-
-    def shows_all(self, ctx: click.Context) -> bool:
-        """Return whether --help-all was given."""
-        return bool(ctx.meta.get(_ALL))
-
-    def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """Return the option for help, listed without --help-all, of which the last line tells."""
-        option = super().get_help_option(ctx)
-        assert option is not None
-        option.get_help_record = lambda ctx: ("-h, --help", "show this message")  # type: ignore[method-assign]
-        return option
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return all parameters."""
+        more = click.Option(
+            [ALL],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            hidden=not self.has_more,
+            callback=_show_all,
+            help="Show everything and exit.",
+        )
+        return [*super().get_params(ctx), more]
 
 
 class Command(HelpAll):
@@ -47,6 +50,7 @@ class Command(HelpAll):
     def __init__(self, *args: Any, more: Mapping[str, Sequence[str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._headings = {name: title for title, names in more.items() for name in names}
+        self.has_more = bool(more)
 
     def heading(self, option: click.Parameter) -> str:
         """Return the heading of a less common option, or nothing."""
@@ -60,12 +64,12 @@ class Command(HelpAll):
                 sections.setdefault(self.heading(param), []).append(record)
         others = sum(map(len, sections.values())) - len(sections[""])
         for title, records in sections.items():
-            if not title or self.shows_all(ctx):
+            if not title or ctx.meta.get(ALL):
                 with formatter.section(title or "Options"):
                     formatter.write_dl(records)
-        if others and not self.shows_all(ctx):
+        if others and not ctx.meta.get(ALL):
             formatter.write_paragraph()
-            formatter.write_text(f"{others} more options: {ctx.command_path} {_ALL}")
+            formatter.write_text(f"{others} more options: {ctx.command_path} {ALL}")
 
 
 def command(

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import click
 
-from spaql.cli.command import HelpAll
+from spaql.cli.command import ALL, HelpAll
 from spaql.cli.report import say
 from spaql.errors import SettingError, SpaqlError, SpaqlWarning, nearest
 from spaql.languages import on_terminal
@@ -35,6 +35,8 @@ Options and examples:           spaql COMMAND --help"""
 
 class Commands(HelpAll, click.Group):
     """The commands that packages declare in a group of entry points; each is loaded when it is used."""
+
+    has_more = False
 
     def __init__(self, *args: Any, declared: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -76,6 +78,8 @@ class LazyGroup(Commands):
     Sections have the summaries of the commands of this package. The summary of a declared command is its own.
     """
 
+    has_more = True
+
     def __init__(
         self, *args: Any, sections: dict[str, dict[str, str]], common: Sequence[str], **kwargs: Any
     ) -> None:
@@ -108,7 +112,7 @@ class LazyGroup(Commands):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the common commands, or all of them, with their summaries."""
         known = self.list_commands(ctx)
-        shown = known if self.shows_all(ctx) else [name for name in self._common if name in known]
+        shown = known if ctx.meta.get(ALL) else [name for name in self._common if name in known]
         listed = {name for rows in self._sections.values() for name in rows}
         others = {name: "" for name in known if name not in listed}
         for section, rows in {**self._sections, _OTHERS: others}.items():
@@ -125,7 +129,7 @@ class LazyGroup(Commands):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the exit codes, or how to see them and all commands."""
-        if self.shows_all(ctx):
+        if ctx.meta.get(ALL):
             super().format_epilog(ctx, formatter)
         else:
             formatter.write_paragraph()
