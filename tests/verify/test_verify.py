@@ -263,7 +263,7 @@ def test_refusals():
     with pytest.raises(spaql.SettingError, match="no equations"):
         spaql.verify(spaql.Design(tree, problem))
     plant = tank(name="verified/Refusing-v0")
-    with pytest.raises(spaql.SettingError, match="no number 'height'"):
+    with pytest.raises(spaql.SettingError, match="no state variable 'height'"):
         spaql.verify(
             constant(plant, 0.5), plant, Statement(starts={"height": (0, 1)}, allowed={"height": (0, 1)})
         )

@@ -6,6 +6,7 @@ import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -42,6 +43,14 @@ class HelpAll(click.Command):
             help="Show everything and exit.",
         )
         return [*super().get_params(ctx), more]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; for one that does not exist, suggest the nearest alone."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            error.possibilities = get_close_matches(error.option_name, error.possibilities or [], 1)
+            raise
 
 
 class Command(HelpAll):

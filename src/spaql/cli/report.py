@@ -145,7 +145,7 @@ def read_numbers(value: str) -> list[float]:
     try:
         return [float(x) for x in value.split(",")]
     except ValueError as error:
-        raise click.BadParameter("separate numbers by commas, such as 0,0,0.5") from error
+        raise click.BadParameter(f"{value!r} is no list of numbers, such as 0,0,0.5") from error
 
 
 def plain(value: float) -> Any:

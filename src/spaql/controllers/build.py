@@ -21,6 +21,8 @@ from spaql.errors import SettingError
 from spaql.kernels.partition.lookup import Flat
 from spaql.values import whole_number
 
+_SAME = "This policy is the same at every time step: leave the step out."
+
 
 def controller_of(
     agent: Source,
@@ -67,6 +69,8 @@ def controller_of(
     if isinstance(policy, PartitionPolicy):
         tree = _plain(policy, tree_number(policy, step), within, tuple(observations), tuple(actions))
     elif isinstance(policy, Controller):
+        if step is not None:
+            raise SettingError(_SAME)
         tree = policy
         minimise = minimise and folded(policy) is None
     else:
@@ -81,7 +85,7 @@ def tree_number(policy: PartitionPolicy, step: int | None) -> int:
     last = len(policy.flat.roots) - 1
     if not policy.time_variant:
         if step is not None:
-            raise SettingError("This policy is the same at every time step: leave the step out.")
+            raise SettingError(_SAME)
         return 0
     if step is None or not 0 <= (number := whole_number("step", step)) <= last:
         raise SettingError(f"This policy depends on the time step: give one, from 0 to {last}.")

@@ -298,7 +298,7 @@ class _Overlay:
 def _box(tree: Controller, leaf: int) -> tuple[Floats, Floats, int]:
     leaf = whole_number("leaf", leaf)
     if not 1 <= leaf <= tree.n_leaves:
-        raise SettingError(f"The leaves of this tree have the numbers 1 to {tree.n_leaves}.")
+        raise SettingError(f"There is no leaf {leaf}: the leaves of this tree are 1 to {tree.n_leaves}.")
     return tree.box(leaf)
 
 
@@ -322,11 +322,14 @@ def _with_law(
         for name, value in offset.items():
             new_offset[_acted(tree, name)] = value
     elif offset is not None:
-        new_offset[_only(tree)] = offset
+        new_offset[_only(tree, "offset", offset)] = offset
     if tree.discrete:
         new_gain[new_offset == -np.inf] = 0.0  # as of all actions that are never taken
     for names, value in gains.items():
-        acted, read = (_acted(tree, names[0]), names[1]) if isinstance(names, tuple) else (_only(tree), names)
+        acted = (
+            _acted(tree, names[0]) if isinstance(names, tuple) else _only(tree, "gain", f"{names}={value}")
+        )
+        read = names[1] if isinstance(names, tuple) else names
         new_gain[acted, find_observation(read, tree.inputs)] = value
     return _last(tree, tree.laws.with_law(new_gain, new_offset))
 
@@ -338,11 +341,13 @@ def _acted(tree: Controller, name: Any) -> int:
     return find_observation(name, tree.actions, what="action")
 
 
-def _only(tree: Controller) -> int:
+def _only(tree: Controller, setting: str, value: object) -> int:
     """Refuse an ambiguous component of an action, or score."""
     if len(tree.actions) > 1:
-        several = "A law has a score for each action" if tree.discrete else "An action has several numbers"
-        raise SettingError(f"{several}: say which of {', '.join(tree.actions)}.")
+        several = "A law has a score for each action" if tree.discrete else "An action has several components"
+        example = f"'{tree.actions[0]}{':' if setting == 'gain' else '='}{value}'"
+        message = f"{several}: say which of {', '.join(tree.actions)}."
+        raise SettingError(message, settings={setting: example})
     return 0
 
 

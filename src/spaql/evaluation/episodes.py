@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from spaql.controllers import Policy
 from spaql.controllers.resolve import PathLike, opened, policy_of
 from spaql.errors import SettingError
+from spaql.formatting import counted
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.simulate import Evaluation, fresh_episodes
 from spaql.simulate.batches import fresh_states
 from spaql.simulate.sampling import check_sample_time
+from spaql.spaces import observation_names
 from spaql.values import whole_number
 
 _EQUAL = 1e-6
@@ -58,7 +60,9 @@ def _check_spaces(policy: Policy, problem: Problem) -> None:
     observations = problem.states.space
     actions = problem.actions.space
     if gymnasium.spaces.flatdim(policy.observation_space) != gymnasium.spaces.flatdim(observations):
-        differ = f"observes {policy.observation_space}, and {problem.name} has {observations}"
+        names = ", ".join(observation_names(observations, problem.states.names))
+        size = gymnasium.spaces.flatdim(policy.observation_space)
+        differ = f"observes {counted(size, 'component')}, and {problem.name} has others ({names})"
     elif type(policy.action_space) is not type(actions) or policy.action_space.shape != actions.shape:
         differ = f"returns actions of {policy.action_space}, and {problem.name} takes {actions}"
     elif not _within(policy.action_space, actions):

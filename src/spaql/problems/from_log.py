@@ -60,7 +60,8 @@ class Objective:
     ) -> Objective:
         """Return the objective over columns, by their names, given either a cost or a reward."""
         if (cost is None) == (reward is None):
-            raise SettingError("Give either a cost or a reward, as an expression of the columns.")
+            message = "Give either a cost or a reward, as an expression of the columns."
+            raise SettingError(message, settings={"cost": "EXPR"} if cost is None else {})
         observed, done = (tuple(map(identifier, names)) for names in (observations, actions))
         after = tuple(_NEXT + name for name in observed)
         every = (*observed, *done, *after, _ENDED)

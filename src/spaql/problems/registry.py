@@ -121,7 +121,7 @@ def _explained(env: str) -> Iterator[None]:
         module = env.rpartition(":")[0]
         if isinstance(error, gymnasium.error.UnregisteredEnv):
             raise BadEnvironmentError(cannot + _meant(env, error)) from error
-        if extra := re.search(r"gymnasium\[(box2d|classic-control)\]", str(error)):
+        if extra := re.search(r"gymnasium\[(box2d|classic-control|mujoco)\]", str(error)):
             raise MissingExtraError(
                 f"{cannot}it needs the extra {extra[1]}: pip install 'spaql[{extra[1]}]'."
             ) from error

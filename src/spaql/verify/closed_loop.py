@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spaql.controllers import Controller
 from spaql.controllers.laws import Laws
-from spaql.errors import SettingError
+from spaql.errors import SettingError, nearest
 from spaql.kernels.controller import HIGH, LOW
 from spaql.kernels.verify.closed_loop import LoopArrays
 from spaql.kernels.verify.codes import TreeArrays
@@ -282,6 +282,6 @@ def check_box(names: Sequence[str], box: Mapping[str, tuple[float, float]]) -> N
     """Refuse a box over numbers that the state does not have, or with ends in the wrong order."""
     for name, (low, high) in box.items():
         if name not in names:
-            raise SettingError(f"There is no number {name!r} in the state: there is {', '.join(names)}.")
+            raise SettingError(f"There is no state variable {name!r}: {nearest(name, names)}")
         if not low < high:
             raise SettingError(f"The range of {name} is {low} to {high}: the lower end must come first.")
