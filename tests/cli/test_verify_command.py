@@ -89,7 +89,7 @@ def test_a_verdict_without_anything_to_certify_is_printed(run: str, tmp_path: Pa
         ((), "Give RUN, a run folder or model file, or --check FILE"),
         (("nowhere",), "nowhere does not exist"),
         (("RUN", "--target", "height=0,1"), "no state variable 'height'"),
-        (("RUN", "--termination", "gaol"), "did you mean goal?"),
+        (("RUN", "--termination", "goal", "--target", "speed=0,0.1"), "not both"),
         (("RUN", "--noise", "1,2,3"), "--noise is"),
         (("RUN", "--seconds", "0"), "--seconds is 0"),
         (("--check", "RUN"), "not a certificate"),

@@ -49,8 +49,8 @@ class HelpAll(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            error.possibilities = get_close_matches(error.option_name, error.possibilities or [], 1)
-            raise
+            near = get_close_matches(error.option_name, error.possibilities or [], 1)
+            raise click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx) from error
 
 
 class Command(HelpAll):

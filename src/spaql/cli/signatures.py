@@ -20,7 +20,7 @@ _KINDS: dict[str, dict[str, Any]] = {
     "str": {"metavar": "TEXT"},
     "bool": {"is_flag": True},
     "PathLike": {"type": PATH, "metavar": "FILE"},
-    "Sequence[float]": {"metavar": "X,Y,...", "callback": numbers},
+    "Sequence[float]": {"type": str, "metavar": "X,Y,...", "callback": numbers},
     "Sequence[str]": {"metavar": "NAME,...", "callback": names},
     "Mapping[str, str]": {"metavar": "NAME=NAME", "multiple": True, "callback": pairs},
     "Iterable[ConstraintLike]": {"metavar": "EXPR", "multiple": True},
