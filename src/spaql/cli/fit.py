@@ -14,7 +14,6 @@ from spaql.cli.option_groups import log_options
 from spaql.cli.report import PATH, Report
 from spaql.cli.signatures import options_of
 
-
 _FIT = "agents/fitting.py:fit"
 
 
