@@ -7,100 +7,85 @@ from spaql.registration import register_plants
 
 if TYPE_CHECKING:
     __version__: str
+    # isort: off
     from spaql import (
-        agents,
-        algorithms,
-        checks,
-        classical,
+        agents as agents,
+        algorithms as algorithms,
+        checks as checks,
+        classical as classical,
         controllers,
         evaluation,
         export,
         figures,
-        learned_plants,
-        partition,
-        plugins,
-        problems,
-        simulate,
-        spaces,
-        stats,
+        learned_plants as learned_plants,
+        partition as partition,
+        plugins as plugins,
+        problems as problems,
+        simulate as simulate,
+        spaces as spaces,
+        stats as stats,
         zoo,
     )
     from spaql.agents import (
         AQL,
         SPAQL,
         SPAQLTS,
-        Agent,
-        Design,
-        Fitted,
-        History,
+        Agent as Agent,
+        Design as Design,
+        Fitted as Fitted,
+        History as History,
         PlanTree,
         TreeSearch,
         distil,
         fit,
         load,
     )
-    from spaql.algorithms import Learner, PartitionLearner, Settings
-    from spaql.checks import CheckReport, check_agent, check_problem
-    from spaql.controllers import Controller, PartitionPolicy, Policy, RandomPolicy, controller_of, rules
-    from spaql.errors import (
-        ArchiveError,
-        BadEnvironmentError,
-        ContradictedProofError,
-        MissingExtraError,
-        SettingError,
-        SpaqlError,
-        UnsupportedSpaceError,
+    from spaql.algorithms import (
+        Learner as Learner,
+        PartitionLearner as PartitionLearner,
+        Settings as Settings,
     )
-    from spaql.evaluation import Evaluation, evaluate
-    from spaql.partition import Partition
-    from spaql.plugins.hardware import Hardware
-    from spaql.plugins.sweeps.run import Run
-    from spaql.plugins.sweeps.study import grid, read_study
-    from spaql.plugins.sweeps.sweeps import Summary, sweep
-    from spaql.plugins.sweeps.table import Results, results
-    from spaql.problems import Dynamics, Problem, make_problem
+    from spaql.checks import CheckReport as CheckReport, check_agent as check_agent, check_problem
+    from spaql.controllers import (
+        Controller,
+        PartitionPolicy as PartitionPolicy,
+        Policy as Policy,
+        RandomPolicy as RandomPolicy,
+        controller_of,
+        rules,
+    )
+    from spaql.errors import (
+        ArchiveError as ArchiveError,
+        BadEnvironmentError as BadEnvironmentError,
+        ContradictedProofError as ContradictedProofError,
+        MissingExtraError as MissingExtraError,
+        NotTrainedError as NotTrainedError,
+        SettingError as SettingError,
+        SpaqlError as SpaqlError,
+        UnsupportedSpaceError as UnsupportedSpaceError,
+    )
+    from spaql.evaluation import Evaluation as Evaluation, evaluate
+    from spaql.partition import Partition as Partition
+    from spaql.plugins.hardware import Hardware as Hardware
+    from spaql.plugins.sweeps.run import Run as Run
+    from spaql.plugins.sweeps.study import grid as grid, read_study as read_study
+    from spaql.plugins.sweeps.sweeps import Summary as Summary, sweep
+    from spaql.plugins.sweeps.table import Results as Results, results as results
+    from spaql.problems import Dynamics, Problem as Problem, make_problem
     from spaql.verify import verify
+    # isort: on
+
 
 __all__ = [
     "AQL",
     "SPAQL",
     "SPAQLTS",
-    "Agent",
-    "ArchiveError",
-    "BadEnvironmentError",
-    "CheckReport",
-    "ContradictedProofError",
     "Controller",
-    "Design",
     "Dynamics",
-    "Evaluation",
-    "Fitted",
-    "Hardware",
-    "History",
-    "Learner",
-    "MissingExtraError",
-    "Partition",
-    "PartitionLearner",
-    "PartitionPolicy",
     "PlanTree",
-    "Policy",
-    "Problem",
-    "RandomPolicy",
-    "Results",
-    "Run",
-    "SettingError",
-    "Settings",
-    "SpaqlError",
-    "Summary",
     "TreeSearch",
-    "UnsupportedSpaceError",
     "__version__",
-    "agents",
-    "algorithms",
-    "check_agent",
     "check_problem",
-    "checks",
-    "classical",
     "controller_of",
     "controllers",
     "distil",
@@ -109,23 +94,14 @@ __all__ = [
     "export",
     "figures",
     "fit",
-    "grid",
-    "learned_plants",
     "load",
     "make_problem",
-    "partition",
-    "plugins",
-    "problems",
-    "read_study",
-    "results",
     "rules",
-    "simulate",
-    "spaces",
-    "stats",
     "sweep",
     "verify",
     "zoo",
 ]
+"""What a user types first; all other names are found as well (`_HOMES`, `_MODULES`)."""
 
 _HOMES = {
     "spaql.agents": (
@@ -157,6 +133,7 @@ _HOMES = {
         "BadEnvironmentError",
         "ContradictedProofError",
         "MissingExtraError",
+        "NotTrainedError",
         "SettingError",
         "SpaqlError",
         "UnsupportedSpaceError",

@@ -52,6 +52,14 @@ def load_hook(name: str) -> Any:
     return load_declared(entry)
 
 
+class Pictured:
+    """What notebooks draw."""
+
+    def _repr_html_(self) -> str:
+        html: str = load_hook("picture")(self)
+        return html
+
+
 def origin_of(entry: EntryPoint) -> str:
     """Return what declares an object, for people."""
     return f"{entry.name} ({entry.value}) of the package {_package(entry)}"

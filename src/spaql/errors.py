@@ -55,6 +55,10 @@ class SettingError(SpaqlError, ValueError):
     """A setting is unknown, missing, or out of range."""
 
 
+class NotTrainedError(SpaqlError, ValueError, AttributeError):
+    """An agent is to act before it has learned."""
+
+
 class BadEnvironmentError(SpaqlError, RuntimeError):
     """An environment cannot be made, or returned an invalid observation or reward."""
 

@@ -53,10 +53,10 @@ def before_acting(act: Any) -> type[spaql.Agent]:
     return agent(predict=predict)
 
 
-def acts_only_when_trained(self, observation, *args, **kwargs):
+def acts_only_when_trained(self):
     if not len(self.history):
         raise RuntimeError("train me first")
-    return spaql.SPAQL.predict(self, observation, *args, **kwargs)
+    return spaql.SPAQL.policy.fget(self)
 
 
 def first_differs(actions: Any, observations: Any) -> Any:
@@ -159,7 +159,7 @@ def learn_infinities(self, reward, observation, terminated):
 
 
 FAULTY = {
-    "an untrained agent acts": lambda: agent(predict=acts_only_when_trained),
+    "an untrained policy acts": lambda: agent(policy=property(acts_only_when_trained)),
     "a batch gives a row each": lambda: predicting(
         lambda actions, seen: actions[:-1] if seen.ndim > 1 else actions
     ),

@@ -23,18 +23,19 @@ from spaql.agents.history import History
 from spaql.agents.problem_file import problem_to
 from spaql.agents.progress import Compiling, Progress
 from spaql.agents.read_back import read_back
+from spaql.agents.readable import Readable
 from spaql.agents.train_tries import learn_best
 from spaql.agents.training_loop import train
 from spaql.agents.tries import Tries
 from spaql.algorithms import Algorithm, LearnerSettings
 from spaql.controllers import Controller, Policy
-from spaql.errors import SettingError, nearest
+from spaql.errors import NotTrainedError, SettingError, nearest
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.problems.stage_cost import ConstraintLike
 from spaql.values import whole_number
 
 
-class Agent:
+class Agent(Readable):
     """A learner in an environment.
 
     Parameters
@@ -121,6 +122,21 @@ class Agent:
             for f in dataclasses.fields(cls.learner_type.settings_type)
         ]
         cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        if Agent.__doc__ is not None:  # as it is with -OO
+            shared = inspect.cleandoc(Agent.__doc__).partition("Parameters\n")[2].partition("**settings")[0]
+            own_settings = dataclasses.fields(cls.learner_type.settings_type)
+            lines = [f"{f.name}\n    {_sentence(f.metadata.get('help', ''))}" for f in own_settings]
+            head, examples, code = inspect.cleandoc(cls.__dict__.get("__doc__") or "").partition(
+                "\n\nExamples\n"
+            )
+            parameters = "\n".join(["Parameters", shared.rstrip(), *lines])
+            cls.__doc__ = f"{head}\n\n{parameters}{examples}{code}"
+
+    def __repr__(self) -> str:
+        trained = (
+            f"{self.training_steps:,} training steps, {self.policy!r}" if len(self.history) else "not trained"
+        )
+        return f"{type(self).__name__}({self.problem.name}, seed {self.seed}, {trained})"
 
     def _move_to(self, problem: Problem) -> None:
         """Continue in another environment of the same problem."""
@@ -289,6 +305,8 @@ class Agent:
         deterministic: bool = False,
     ) -> tuple[Any, tuple[NDArray[Any], ...] | None]:
         """Return the action for one observation or a batch of them (see `Policy.predict`)."""
+        if not len(self.history):
+            raise NotTrainedError(f"This {type(self).__name__} agent has not learned yet: call learn first.")
         return self.conclude().predict(observation, state, episode_start, deterministic, rng=self._rng)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -320,6 +338,10 @@ class Agent:
         if not isinstance(agent, cls):
             raise SettingError(f"The file contains a {type(agent).__name__} agent: use spaql.load.")
         return agent
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def make_settings(learner: type[Algorithm], values: Mapping[str, Any]) -> LearnerSettings:

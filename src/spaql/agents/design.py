@@ -10,6 +10,7 @@ from typing import Any
 from spaql import archive
 from spaql.agents.problem_file import problem_from, problem_to
 from spaql.agents.read_back import EPISODES, read_back
+from spaql.agents.readable import Readable
 from spaql.archive import reading
 from spaql.controllers import Controller
 from spaql.controllers.file import controller_from, controller_to
@@ -19,7 +20,7 @@ from spaql.simulate.sampling import check_sample_time
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class Design(Readable):
     """A controller with its problem, which is simplified, edited, saved and used like an agent.
 
     Examples
@@ -42,6 +43,9 @@ class Design:
         if spaces != (self.controller.observation_space, self.controller.action_space):
             raise SettingError("The controller has other observations or actions than the problem.")
         check_sample_time(self.controller, self.problem)
+
+    def __repr__(self) -> str:
+        return f"Design({self.controller!r} for {self.problem.name})"
 
     @property
     def policy(self) -> Controller:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.entry_points import Pictured
 from spaql.errors import ArchiveError
+from spaql.formatting import counted
 
 _COUNTS = ("iteration", "training_steps", "interactions")
 """Columns from which training is resumed."""
@@ -17,7 +19,7 @@ _WHOLE, _REAL = "q", "d"
 """Type codes of a column: eight bytes per number, a quarter of what a list takes."""
 
 
-class History:
+class History(Pictured):
     """A table with a row for every iteration; row 0 is the evaluation of the untrained agent.
 
     Columns of every learner: `iteration`; `mean_return` of this iteration's evaluation; `best_return`,
@@ -48,6 +50,9 @@ class History:
             if column.typecode == _WHOLE and not isinstance(value, int | np.integer):
                 self._columns[name] = column = array(_REAL, column)
             column.append(value)
+
+    def __repr__(self) -> str:
+        return f"History({counted(len(self), 'row')} of {', '.join(self._columns) or 'no columns'})"
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), ()))

@@ -43,9 +43,9 @@ def check_agent(agent: type[Agent] | Agent, env: EnvironmentLike = "cartpole200"
         return run_all(f"{kind.__name__} on {case.problem.name}", AGENT_CHECKS, case)
 
 
-def an_untrained_agent_acts(case: AgentCase) -> None:
-    """An untrained agent returns actions of the action space."""
-    _in_space(case, case.make().predict(case.observations)[0])
+def an_untrained_policy_acts(case: AgentCase) -> None:
+    """The policy of an untrained agent returns actions of the action space."""
+    _in_space(case, case.make().policy.predict(case.observations)[0])
 
 
 def a_batch_gives_a_row_each(case: AgentCase) -> None:
@@ -231,7 +231,7 @@ def _reloaded(case: AgentCase) -> Agent:
 AGENT_CHECKS: tuple[Requirement[AgentCase], ...] = tuple(
     Requirement(function)
     for function in (
-        an_untrained_agent_acts,
+        an_untrained_policy_acts,
         a_batch_gives_a_row_each,
         a_batch_is_as_its_observations,
         far_observations_are_given_actions,

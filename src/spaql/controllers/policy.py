@@ -9,7 +9,9 @@ import numpy as np
 from gymnasium import Space
 from numpy.typing import NDArray
 
+from spaql.entry_points import Pictured
 from spaql.errors import SettingError
+from spaql.formatting import counted
 from spaql.kernels.controller import ControllerArrays
 
 Rng = np.random.Generator
@@ -24,7 +26,7 @@ class Moments(NamedTuple):
     """What a controller remembers before the sample; of other policies without columns."""
 
 
-class Policy(ABC):
+class Policy(Pictured, ABC):
     """A map from raw observations to raw actions."""
 
     observation_space: Space[Any]
@@ -37,6 +39,10 @@ class Policy(ABC):
     """What rules and laws read in the last sample, if it plays episodes and that is not the observation."""
     draws: bool = False
     """Whether it draws actions, if it is given a generator."""
+
+    def __repr__(self) -> str:
+        size, word = self.size
+        return f"{type(self).__name__}({'' if size is None else counted(size, word)})"
 
     @property
     def known(self) -> tuple[str, ...]:

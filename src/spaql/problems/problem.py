@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+from spaql.entry_points import Pictured
 from spaql.errors import BadEnvironmentError
 from spaql.problems.classic import find_dynamics
 from spaql.problems.disturbed_env import DisturbedEnv
@@ -19,13 +20,13 @@ from spaql.problems.plant_hash import PlantHash, equations_hash, file_hash, warn
 from spaql.problems.registry import make_named, spec_of
 from spaql.problems.sources import file_option, limited_copy
 from spaql.problems.stage_cost import Constraint, StageCost, StageCostEnv
-from spaql.spaces import StandardActions, StandardStates, observation_names
+from spaql.spaces import StandardActions, StandardStates, action_names, observation_names
 
 Environment = gymnasium.Env[Any, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
+class Problem(Pictured):
     """An environment with a horizon, a standard space and, for regulators, a reference.
 
     Made by `make_problem`. The policy learned on it contains `states` and `actions`, so it maps raw
@@ -69,6 +70,11 @@ class Problem:
     """How it was made from a log, as plain data, for a problem without an environment (see `spaql.fit`)."""
     template: Environment | None = field(default=None, repr=False, compare=False)
     """A copy of the environment that was given as an object."""
+
+    def __repr__(self) -> str:
+        seen = ", ".join(observation_names(self.states.space, self.states.names))
+        done = ", ".join(action_names(self.actions.space, self.actions.names))
+        return f"Problem({self.name}: {seen} -> {done}, {self.horizon:,} steps)"
 
     @property
     def setpoint_places(self) -> list[tuple[int, int]]:

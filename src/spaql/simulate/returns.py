@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.entry_points import Pictured
 from spaql.formatting import counted, number, places, short, with_interval
 from spaql.problems.stage_cost import Constraint
 from spaql.stats import mean_ci95
@@ -41,7 +42,7 @@ def quantiles_of(returns: NDArray[np.float64]) -> dict[float, float]:
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation:
+class Evaluation(Pictured):
     """Returns, lengths and starts of fresh episodes, in the order in which they were run.
 
     Examples
