@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SpaqlError
-from spaql.export.compilers import FLAGS
-from spaql.export.languages.c_arithmetic import TYPES
 from spaql.export.machine import Machine
-from spaql.export.processes import completed, run
+from spaql.export.running import FLAGS, completed, run
 
 FIRMWARE = Path(__file__).parent / "firmware"
 REPEATS = 400
@@ -79,7 +77,7 @@ class Avr:
 
     def link(self, folder: Path, machine: Machine, call: str, inputs: NDArray[Any]) -> Path:
         """Return a firmware that holds observations, and answers them."""
-        kind = TYPES[machine.number.name]
+        kind = machine.number.name
         n, dims = inputs.shape
         rows = ", ".join("{" + ", ".join(_c_number(x) for x in row) + "}" for row in inputs.tolist())
         vectors = f"#define VECTORS {n}\nstatic const NUMBER vectors[{n}][{dims}] PROGMEM = {{{rows}}};\n"
@@ -119,7 +117,7 @@ class Avr:
                     raise NotForMachineError("a decision takes more cycles than its timer can count")
                 raw = np.array([int(word, 16) for word in words[1:]], np.uint32)
                 actions.append(raw.view(machine.number.dtype))
-        actions_of_samples = machine.number.actions(np.array(actions).reshape(-1, machine.width))
+        actions_of_samples = np.array(actions, np.float64).reshape(-1, machine.width)
         return Answers(actions_of_samples, np.array(cost, np.float64))
 
 
@@ -151,10 +149,10 @@ class Arm:
         samples = np.ascontiguousarray(inputs, number.dtype)
         answers = self._answers(folder, program, samples, machine.width)
         ticks = answers["ticks"] + (1.0 if machine.remembers else 0.0)  # rounded up
-        return Answers(number.actions(answers["action"]), ticks * (INSTRUCTIONS_A_TICK / repeats))
+        return Answers(answers["action"].astype(np.float64), ticks * (INSTRUCTIONS_A_TICK / repeats))
 
     def _linked(self, folder: Path, number: str, repeats: int, *call: str) -> Path:
-        words = [*self.compiler, "-std=gnu99", f"-DNUMBER={TYPES[number]}", f"-DREPEATS={repeats}"]
+        words = [*self.compiler, "-std=gnu99", f"-DNUMBER={number}", f"-DREPEATS={repeats}"]
         words += [f"-I{folder}", *call, "--specs=rdimon.specs", f"-T{FIRMWARE / 'arm.ld'}"]
         words += ["-Wl,--gc-sections", str(FIRMWARE / "arm.c"), str(folder / "controller.o")]
         return _linked(words, folder)

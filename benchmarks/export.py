@@ -55,8 +55,6 @@ def equality(trees: int, points: int, seed: int) -> None:
         tree = random_tree(rng, int(rng.integers(1, 7)), leaves, kind)
         safe = None if rng.random() < 0.5 else SAFE[kind]
         for form, (target, number) in FORMS.items():
-            if number == "fixed" and kind == "laws":
-                continue
             machine = machine_of(tree, number, safe)
             try:
                 found = _check(target, machine, target.write(machine, "controller"), points)
@@ -105,7 +103,7 @@ def mutation(mutants: int, leaves: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
         found: Counter[str] = Counter()
         for i in range(mutants):
-            kind = KINDS[int(rng.integers(2 if number == "fixed" else 3))]
+            kind = KINDS[int(rng.integers(3))]
             machine = machine_of(random_tree(rng, int(rng.integers(1, 7)), leaves, kind), number)
             changed = mutant(machine, rng, "threshold" if i % 2 else "action")
             try:
@@ -128,7 +126,7 @@ def machines(sizes: str, dims: int, seed: int, as_json: bool) -> None:
         if missing(board):
             click.echo(f"{board.name}: {', '.join(missing(board))} is missing", err=True)
             continue
-        for number in ("float", "fixed") if board.name == "ATmega328P" else ("double", "float", "fixed"):
+        for number in ("float",) if board.name == "ATmega328P" else ("double", "float"):
             for size in map(int, sizes.split(",")):
                 tree = random_tree(np.random.default_rng(seed), dims, size, fresh=1.0)
                 rows.append(_measured(board, machine_of(tree, number)))

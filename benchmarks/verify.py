@@ -248,8 +248,10 @@ FAULTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         'row in self._compared or self.rows[row][0] in ("const", "input")': "True",
         "self._decide((kind, first, second), settled, settled=True)": "pass",
     },
+    "program/ir.py": {
+        'return self.operated("-", other, self)': 'return self.operated("-", self, other)',
+    },
     "program/symbols.py": {
-        'return self.operated("sub", other, self)': 'return self.operated("sub", self, other)',
         "result = base if result is None else": "result =",
         "_adapted(operand) if adapts else operand.row": "operand.row",
         'row if exact else record("single", row)': "row",
@@ -271,7 +273,7 @@ FAULTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "program/tape.py": {
         "visit(yes, number), visit(no, number)": "visit(no, number), visit(yes, number)",
     },
-    "verify/analysis.py": {
+    "verify/closed_loop.py": {
         "return abs(turns) < 100 and abs(turns - round(turns)) < 1e-12": "return True",
     },
     "kernels/verify/search.py": {
@@ -285,6 +287,13 @@ FAULTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "waiting + 0.5, 0.0": "waiting + 0.4, 0.0",
     },
     "program/trace.py": {
+        'return "" if name in _KNOWN else': 'return "" if name in _KNOWN or name in ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "POP_EXCEPT") else',
+        'refused = [name for name in ("fastmath", "parallel") if options.get(name)]': "refused = []",
+        'refused += ["locals"] if function.locals else []': "pass",
+        "if stores is not None and lists:": "if False:",
+        "if _has_list((arguments, tuple(named.values()), result)):": "if False:",
+        '"" if name in _KNOWN else _CALLED.get(name, name)': '""',
+        'return "" if operator in _OPERATORS else': 'return "" if True else',
         "ended = bool(flag)": "ended = False",
         'rows = (recorder.row("unknown"),) * outputs': "rows = (0,) * outputs",
         "return yes if yes == no else": "return yes if yes[0] == no[0] else",
@@ -314,15 +323,6 @@ FAULTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "return array_of(self)": "return self",
         "self[...] = self - other": "self[...] = self + other",
         '"" if floats else': '"" if True else',
-    },
-    "program/reading.py": {
-        'return "" if name in _KNOWN else': 'return "" if name in _KNOWN or name in ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "POP_EXCEPT") else',
-        'refused = [name for name in ("fastmath", "parallel") if options.get(name)]': "refused = []",
-        'refused += ["locals"] if function.locals else []': "pass",
-        "if stores is not None and lists:": "if False:",
-        "if _has_list((arguments, tuple(named.values()), result)):": "if False:",
-        '"" if name in _KNOWN else _CALLED.get(name, name)': '""',
-        'return "" if operator in _OPERATORS else': 'return "" if True else',
     },
 }
 

@@ -16,13 +16,11 @@ from spaql.export.languages.python import Python
 from spaql.export.languages.rust import Rust
 from spaql.export.languages.structured_text import StructuredText
 from spaql.export.machine import Machine
-from spaql.export.wasm.target import Wasm
 from tree_differences import differences
 
 FORMS: dict[str, tuple[Target, str]] = {
     "C double": (C(), "double"),
     "C float": (C(), "float"),
-    "C fixed": (C(), "fixed"),
     "Structured Text, LREAL": (StructuredText(), "double"),
     "Structured Text, REAL": (StructuredText(), "float"),
     "ONNX double": (Onnx(), "double"),
@@ -36,13 +34,11 @@ FORMS: dict[str, tuple[Target, str]] = {
 SLOW_FORMS: dict[str, tuple[Target, str]] = {
     "Rust f64": (Rust(), "double"),
     "Rust f32": (Rust(), "float"),
-    "WebAssembly": (Wasm(), "double"),
     "Octave": (Octave(), "double"),
     "MicroPython double": (MicroPython(), "double"),
     "MicroPython float": (MicroPython(), "float"),
 }
-"""Forms that take a second to compile or to start: WebAssembly holds the C, and all others are written from
-the same program as JavaScript."""
+"""Forms that take a second to compile or to start, written from the same program as JavaScript."""
 KINDS = ("choices", "constants", "laws", "switching laws")
 SAFE = {"choices": 4, "constants": [1.0, -2.0], "laws": [1.0, -2.0], "switching laws": 5}
 """Safe actions of the trees in `random_trees`."""
@@ -60,7 +56,7 @@ def mutant(machine: Machine, rng: np.random.Generator, what: str) -> Machine:
         if what == "threshold":
             node = int(rng.choice(inner))
             side = bool(rng.random() < 0.5)
-            threshold[node] = number.neighbour(int(tree.feature[node]), threshold[node], upper=side)
+            threshold[node] = number.neighbour(threshold[node], upper=side)
         else:
             node = int(rng.choice(ends))
             leaf[node] = (leaf[node] + rng.integers(1, len(tree.laws))) % len(tree.laws)
@@ -70,5 +66,5 @@ def mutant(machine: Machine, rng: np.random.Generator, what: str) -> Machine:
             low = np.maximum(box.low, least)
             high = np.minimum(box.high, most)
             low = np.where(np.isfinite(low), low, np.minimum(high, -1e9))
-            if all(number.up(j, x) <= end for j, (x, end) in enumerate(zip(low, high, strict=True))):
+            if all(number.up(x) <= end for x, end in zip(low, high, strict=True)):
                 return dataclasses.replace(machine, controller=other)

@@ -5,7 +5,7 @@ import textwrap
 import zipfile
 from pathlib import Path
 
-from spaql.export.compilers import compiled
+from spaql.export.running import compiled
 
 TANK = {"step_size": 1.0, "horizon": 50, "setpoints": {"level": [0.5, 1.5]}, "start": {"level": [0.2, 1.8]}}
 """Options of a problem of the tank, but for its cost."""

@@ -10,7 +10,6 @@ from spaql.export.languages.plcopen import PlcOpen
 from spaql.export.languages.python import Python
 from spaql.export.languages.rust import Rust
 from spaql.export.languages.structured_text import StructuredText
-from spaql.export.wasm.target import Wasm
 
 TARGETS = {
     "c": C(),
@@ -22,7 +21,6 @@ TARGETS = {
     "rust": Rust(),
     "octave": Octave(),
     "javascript": JavaScript(),
-    "wasm": Wasm(),
     "micropython": MicroPython(),
 }
 MANUAL = {"c", "st", "plcopen"}

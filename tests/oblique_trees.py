@@ -5,7 +5,7 @@ from gymnasium.spaces import Box, Discrete
 from hypothesis import strategies as st
 
 from spaql.controllers import Controller, Laws
-from spaql.controllers.nodes import Nodes
+from spaql.controllers.rules import Nodes
 
 DIMS = 3
 ROWS = 4

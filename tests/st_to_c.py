@@ -12,7 +12,7 @@ from typing import Any
 import blark
 import numpy as np
 
-from spaql.export.compilers import compiler
+from spaql.export.running import compiler
 
 # Not -O2: GCC 12 then leaves out the rounding of neighbouring (double)(float)x.
 FLAGS = ("-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror", "-ffp-contract=off")

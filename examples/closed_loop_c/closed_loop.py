@@ -15,7 +15,7 @@ from gymnasium.spaces import Box
 
 import spaql.export
 from spaql.controllers import Controller, Laws
-from spaql.controllers.nodes import Nodes
+from spaql.controllers.rules import Nodes
 from spaql.problems.classic import observe_pendulum, step_pendulum
 
 HERE = Path(__file__).parent

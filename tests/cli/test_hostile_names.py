@@ -13,7 +13,6 @@ from hostile_names import law_tree
 from spaql import archive
 from spaql.cli import main
 from spaql.cli.report import say
-from spaql.controllers import table_latex, table_markdown
 
 ZOO = Path(spaql.__file__).parent / "zoo" / "controllers"
 
@@ -46,12 +45,6 @@ def test_no_controller_has_names_with_control_characters() -> None:
     for names in (("speed\x1b[2J\n", "angle", "force"), ("speed", "\u202eabc", "force"), ("a", "b", "c\r\n")):
         with pytest.raises(spaql.SettingError, match="a name is a text on one line"):
             law_tree(*names)
-
-
-@pytest.mark.parametrize("write", [table_latex, table_markdown])
-def test_tables_have_no_control_characters(write) -> None:
-    said = write(law_tree("speed", "angle", 'say "hi"'))
-    assert {c for c in said if not c.isprintable()} == {"\n"}
 
 
 class Scripts(HTMLParser):

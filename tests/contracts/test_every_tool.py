@@ -155,7 +155,6 @@ TARGETS = (
     "javascript",
     "fmu",
     "plcopen",
-    "wasm",
     "octave",
     "micropython",
 )

@@ -13,8 +13,7 @@ from oblique_trees import oblique_trees, points
 from spaql import Controller, SettingError
 from spaql.controllers import Laws, minimised, text
 from spaql.controllers.file import controller_from, controller_to
-from spaql.controllers.nodes import Nodes
-from spaql.controllers.rules import Lock
+from spaql.controllers.rules import Lock, Nodes
 from spaql.errors import ArchiveError
 
 SEEN = Box(-np.inf, np.inf, (2,), np.float64)

@@ -14,7 +14,7 @@ from nightly import thorough
 from oblique_trees import START, oblique_trees, points
 from spaql.controllers import Laws, edited, locked, minimised, moved, simplified, text
 from spaql.controllers.mirrored import folded
-from spaql.controllers.nodes import Nodes
+from spaql.controllers.rules import Nodes
 
 
 def trees() -> st.SearchStrategy[spaql.Controller]:

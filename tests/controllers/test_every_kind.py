@@ -30,7 +30,7 @@ from spaql.controllers import (
     text,
 )
 from spaql.controllers.file import controller_from, controller_to
-from spaql.controllers.nodes import Nodes
+from spaql.controllers.rules import Nodes
 from spaql.kernels.controller import LEAF, LEFT, PARENT, RIGHT
 
 SEEN = 3

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.controllers.resolve import policy_of
+from spaql.controllers.policy import policy_of
 from spaql.evaluation import robustness, size_curve, stress
 from spaql.figures import compute_map
 

@@ -10,7 +10,7 @@ from nightly import thorough
 from oblique_trees import oblique_trees, points
 from spaql.controllers import Controller, Laws, shrinking, simplified
 from spaql.controllers import simplify as module
-from spaql.controllers.nodes import Nodes
+from spaql.controllers.rules import Nodes
 from spaql.evaluation import size_curve
 from spaql.problems import make_problem
 

@@ -9,7 +9,8 @@ import spaql
 from nightly import thorough
 from oblique_trees import oblique_trees
 from oblique_trees import points as observations
-from spaql.controllers import Controller, Laws, table, table_latex, table_markdown
+from spaql.controllers import Controller, Laws, table
+from spaql.controllers.text import leaf_text
 from spaql.tables import latex, markdown
 
 AGENTS = {
@@ -67,30 +68,10 @@ def test_rows_are_the_controller(tree: Controller) -> None:
 
 
 def test_rows_are_the_printed_leaves(tree: Controller) -> None:
-    rows = table_markdown(tree, digits=None).splitlines()
-    assert len(rows) - 2 == len(table(tree)) == tree.n_leaves
+    rows = table(tree)
+    assert len(rows) == tree.n_leaves
     printed = [line.strip() for line in str(tree).splitlines() if not line.endswith(":")]
-    assert [row.split(" | ")[-1].removesuffix(" |") for row in rows[2:]] == printed
-
-
-def test_intervals_read_as_people_write_them() -> None:
-    level = Controller(
-        feature=np.array([0, -1, 0, -1, -1]),
-        threshold=np.array([0.25, 0.0, 0.3125, 0.0, 0.0]),
-        left=np.array([1, -1, 3, -1, -1]),
-        right=np.array([2, -1, 4, -1, -1]),
-        leaf=np.array([-1, 0, -1, 1, 0]),
-        laws=[0, 1],
-        observation_space=Box(-1.0, 1.0, (2,)),
-        action_space=Discrete(2),
-        observations=("level [m]", "inflow"),
-        actions=("close", "open"),
-    )
-    assert table_markdown(level) == (
-        "| level [m] | inflow | action |\n| --- | --- | --- |\n"
-        "| < 0.25 |  | close |\n| 0.25 … 0.312 |  | open |\n| ≥ 0.312 |  | close |\n"
-    )
-    assert r"0.25 \ldots{} 0.312 &  & open \\" in table_latex(level)
+    assert [leaf_text(tree, row) for row in rows.leaf.tolist()] == printed
 
 
 def test_cells_are_escaped() -> None:
@@ -135,8 +116,8 @@ def switching() -> Controller:
 
 
 def test_sums_that_read_the_same_are_columns_of_their_own() -> None:
-    lines = table_markdown(switching(), digits=2).splitlines()
+    rows = table(switching())
     name = "level [m] - 0.33 * inflow"
-    assert lines[0] == f"| level [m] | inflow | {name} | {name} (2) | action |"
-    assert lines[3] == "|  |  | ≥ 0.25 | < 0.5 | open if level [m] - 0.5 * inflow > 0.12 else close |"
-    assert len(lines) == 5
+    assert rows.names(2) == ["level [m]", "inflow", name, f"{name} (2)"]
+    assert rows.low[:, 2:].tolist() == [[-np.inf, -np.inf], [0.25, -np.inf], [0.25, 0.5]]
+    assert rows.high[:, 2:].tolist() == [[0.25, np.inf], [np.inf, 0.5], [np.inf, np.inf]]

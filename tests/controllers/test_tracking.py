@@ -6,10 +6,24 @@ from gymnasium.spaces import Box
 
 from feature_controllers import random_controller, two_leaf_pi
 from spaql.controllers import Controller, Error, Integral, LastAction
-from spaql.controllers.tracking import ManualMode, tracking_gains
+from spaql.controllers.tracking import tracking_gains
+from spaql.export.machine import machine_of
 from spaql.kernels.controller import LAST
 
 NAN = float("nan")
+
+
+def by_hand(controller: Controller, seen: np.ndarray, given: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    """Take a sample in manual mode; returns the actions."""
+    ones = np.ones((len(seen), 1))
+    return machine_of(controller).operate(seen, np.hstack([ones, given, 0 * ones, 0 * given]), memory)[0]
+
+
+def sampled(controller: Controller, seen: np.ndarray, memory: np.ndarray, applied: np.ndarray) -> np.ndarray:
+    """Take a sample in automatic mode, after other actions were applied; returns the actions."""
+    ones = np.ones((len(seen), 1))
+    commands = np.hstack([0 * ones, np.zeros_like(applied), ones, applied])
+    return machine_of(controller).operate(seen, commands, memory)[0]
 
 
 def two_loops(gains: dict[str, dict[str, float]], **settings) -> Controller:
@@ -46,7 +60,7 @@ def test_after_a_manual_sample_the_laws_give_the_manual_actions():
     wanted = np.array([[4.0, -3.0]])
     for _ in range(3):
         controller.sample(seen, memory)
-    assert np.array_equal(ManualMode(controller).manual(seen, wanted, memory), wanted)
+    assert np.array_equal(by_hand(controller, seen, wanted, memory), wanted)
     assert controller.sample(seen, memory).action == pytest.approx(wanted, abs=1e-12)
 
 
@@ -55,8 +69,8 @@ def test_after_tracking_the_law_starts_from_the_applied_action():
     memory = controller.new_memory(1)
     seen = np.array([[0.3, -0.4, 0.3, -0.4]])
     controller.sample(seen, memory)
-    ManualMode(controller).track(np.array([[4.0, -3.0]]), memory)
-    assert controller.sample(seen, memory).action == pytest.approx(np.array([[4.0, -3.0]]), abs=1e-12)
+    applied = np.array([[4.0, -3.0]])
+    assert sampled(controller, seen, memory, applied) == pytest.approx(applied, abs=1e-12)
 
 
 def test_tracking_the_action_that_was_given_changes_nothing():
@@ -65,10 +79,11 @@ def test_tracking_the_action_that_was_given_changes_nothing():
         memory = controller.new_memory(5)
         rng = np.random.default_rng(seed)
         for _ in range(20):
-            controller.sample(rng.uniform(-2, 2, (5, 4)), memory)
-            before = memory.copy()
-            ManualMode(controller).track(memory[:, LAST : LAST + 2].copy(), memory)
-            assert np.array_equal(memory, before)
+            seen = rng.uniform(-2, 2, (5, 4))
+            other = memory.copy()
+            controller.sample(seen, memory)
+            sampled(controller, seen, other, other[:, LAST : LAST + 2].copy())
+            assert np.array_equal(memory, other)
 
 
 def test_gains_solve_for_the_smallest_relative_changes():
@@ -90,21 +105,18 @@ def test_an_action_that_no_integral_is_left_for_is_not_followed():
 def test_limits_hold_in_manual_mode_but_not_the_dead_band():
     controller = two_leaf_pi(dead_band=0.5)
     memory = controller.new_memory(1)
-    tracking = ManualMode(controller)
     seen = np.array([[1.0, 1.0]])
-    given = [tracking.manual(seen, np.array([[x]]), memory)[0, 0] for x in (0.2, 9.0, NAN, -9.0, 1e31)]
+    given = [by_hand(controller, seen, np.array([[x]]), memory)[0, 0] for x in (0.2, 9.0, NAN, -9.0, 1e31)]
     assert given == pytest.approx([0.2, 1.7, 1.7, 0.2, 0.2])  # at most 1.5 in a sample
 
 
 def test_the_last_action_is_the_one_that_was_given_or_applied():
     controller = two_loops({"heater": {"heater before": 1.0}})
     memory = controller.new_memory(1)
-    tracking = ManualMode(controller)
     seen = np.zeros((1, 4))
-    tracking.manual(seen, np.array([[3.0, 0.0]]), memory)
+    by_hand(controller, seen, np.array([[3.0, 0.0]]), memory)
     assert controller.sample(seen, memory).action[0, 0] == 3.0
-    tracking.track(np.array([[2.0, NAN]]), memory)
-    assert controller.sample(seen, memory).action[0, 0] == 2.0
+    assert sampled(controller, seen, memory, np.array([[2.0, NAN]]))[0, 0] == 2.0
 
 
 def test_small_changes_add_up_in_velocity_form_while_the_actuator_is_tracked():
@@ -123,6 +135,6 @@ def test_small_changes_add_up_in_velocity_form_while_the_actuator_is_tracked():
     memory = controller.new_memory(1)
     given = []
     for _ in range(4):
-        given.append(controller.sample(np.array([[0.0, 1.0]]), memory).action[0, 0])
-        ManualMode(controller).track(np.array([[given[-1]]]), memory)
+        applied = memory[:, LAST : LAST + 1].copy()
+        given.append(sampled(controller, np.array([[0.0, 1.0]]), memory, applied)[0, 0])
     assert given == pytest.approx([0.0, 0.0, 0.3, 0.3])

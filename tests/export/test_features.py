@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete
 
 from feature_controllers import OBSERVATIONS, SEEN
 from memory_targets import TARGETS
-from spaql import Controller, SettingError
+from spaql import Controller
 from spaql.controllers import (
     Angle,
     AngleError,
@@ -158,11 +158,6 @@ def test_the_program_of_discrete_actions_with_memory_says_its_action(tmp_path: P
     for row in np.random.default_rng(0).uniform(-2, 2, (200, 4)):
         action, state = controller.predict(row, state)
         assert made.act(row) == action
-
-
-def test_features_are_not_for_fixed_point_numbers() -> None:
-    with pytest.raises(SettingError, match="features are computed in double precision"):
-        machine_of(static(0, BOX), "fixed")
 
 
 def test_an_exported_policy_has_features() -> None:

@@ -98,11 +98,9 @@ def test_a_difference_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
         (lambda tree, out: spaql.export.c(tree, out / "controller.txt"), "controller.c"),
         (
             lambda tree, out: spaql.export.c(tree, out / "controller.c", number="half"),
-            "'double', 'float' or 'fixed'",
+            "'double' or 'float'",
         ),
         (lambda tree, out: spaql.export.c(tree, out / "controller.c", safe_action=99), "no action 99"),
-        (lambda tree, out: spaql.export.onnx(tree, out / "controller.onnx", number="fixed"), "'fixed', and"),
-        (lambda tree, out: spaql.export.st(tree, out / "controller.st", number="fixed"), "'fixed', and"),
     ],
 )
 def test_what_cannot_be_is_refused(call, message: str, tmp_path: Path) -> None:
@@ -111,9 +109,7 @@ def test_what_cannot_be_is_refused(call, message: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_laws_are_refused_where_they_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="use 'double' or 'float'"):
-        spaql.export.c(tree_of("laws"), tmp_path / "controller.c", number="fixed")
+def test_safe_actions_of_the_wrong_form_are_refused(tmp_path: Path) -> None:
     for wrong in ([0.0, 9.0], [0.0], "stop"):
         with pytest.raises(SettingError, match="must be one finite number for each of"):
             spaql.export.c(tree_of("constants"), tmp_path / "controller.c", safe_action=wrong)
@@ -184,7 +180,7 @@ def test_the_command(target: str, run: Path, tmp_path: Path) -> None:
     assert proof["points"]["random points"] == 2000
     assert sorted(proof["files"]) == sorted(path.name for path in tmp_path.iterdir())
     file = tmp_path / f"controller{EXPORTERS[target][1]}"
-    if target not in ("fmu", "wasm"):  # which hold nothing but programs
+    if target != "fmu":  # which holds nothing but programs
         checked = CliRunner().invoke(main, ["export", str(run), "--check", str(file)])
         assert (checked.exit_code, checked.output) == (
             0,
@@ -219,11 +215,10 @@ def test_the_command_refuses_in_sentences(run: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_the_header_is_for_people(tmp_path: Path) -> None:
     agent = spaql.SPAQL("pendulum5", seed=0)
-    spaql.export.c(spaql.controller_of(agent), tmp_path / "swing.c", number="fixed", points=100)
+    spaql.export.c(spaql.controller_of(agent), tmp_path / "swing.c", number="float", points=100)
     header = (tmp_path / "swing.h").read_text()
-    assert "void swing_act(const int32_t observation[SWING_OBSERVATIONS]," in header
+    assert "void swing_act(const float observation[SWING_OBSERVATIONS]," in header
     assert "observation[2]  speed [rad/s]" in header
-    assert "#define SWING_OBSERVATION_2_BITS (27)" in header
 
 
 @pytest.mark.parametrize("target", EXPORTERS)

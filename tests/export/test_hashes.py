@@ -46,7 +46,7 @@ def test_another_controller_or_plant_is_found(tmp_path: Path) -> None:
     file = tmp_path / "controller.py"
     spaql.export.python(saved(one), file, points=10, provenance=["program sha256 " + 64 * "0"])
     assert check(one, file) == (0, "belongs to this run: the same program and plant.")
-    written = spaql.export.hashes.hashes_of(spaql.controller_of(one), plant(0.5))
+    written = spaql.export.targets.hashes_of(spaql.controller_of(one), plant(0.5))
     head = file.read_text()[:600]
     assert f"spaql {spaql.__version__}" in head
     assert all(f"{name} sha256 {digest}" in head for name, digest in written.items())

@@ -32,8 +32,6 @@ from spaql.controllers import Controller, Lag
 from spaql.export.equivalence import check_equivalence
 from spaql.export.languages.c import C
 from spaql.export.machine import machine_of
-from spaql.export.wasm.loader import loader
-from spaql.export.wasm.target import Wasm
 
 pytestmark = pytest.mark.slow
 
@@ -44,9 +42,7 @@ GRAMMARS = {
     ".mjs": tree_sitter_javascript,
     ".py": tree_sitter_python,
 }
-WITHOUT_TOOLS = {
-    name: form for name, form in (FORMS | SLOW_FORMS).items() if name not in ("WebAssembly", "JSON")
-}
+WITHOUT_TOOLS = {name: form for name, form in (FORMS | SLOW_FORMS).items() if name != "JSON"}
 """Forms whose texts are made without a compiler."""
 
 FEW = settings(max_examples=25, deadline=None, phases=set(Phase) - {Phase.shrink, Phase.explain})
@@ -171,10 +167,6 @@ def test_names_that_were_code(make, name: str) -> None:
     plain = dict(written(make, ("first", "second", "third"), "origin"))
     for form, files in written(make, (name, "second", name), origin):
         same(plain[form], files)
-    controller = machine_of(make(name, "second", name), provenance=[origin])
-    wanted = machine_of(make("first", "second", "third"), provenance=["origin"])
-    one, other = (loader(Wasm().source(c, "controller")).encode() for c in (controller, wanted))
-    same({"controller.mjs": other}, {"controller.mjs": one})
 
 
 @settings(FEW)
@@ -185,11 +177,9 @@ def test_controllers_with_memory_and_names_of_any_text(name: str, origin: str) -
         machine_of(with_memory(n), provenance=[o]) for n, o in ((name, origin), ("one", "origin"))
     )
     for key, target in TARGETS.items():
-        if key not in ("wasm", "json", "onnx"):
+        if key not in ("json", "onnx"):
             made, wanted = (target.write(m, "controller") for m in (machine, plain))
             same(wanted, made)
-    one, other = (loader(Wasm().source(m, "controller")).encode() for m in (machine, plain))
-    same({"controller.mjs": other}, {"controller.mjs": one})
 
 
 def with_names(names: list[str], kind: str, sums: int = 0) -> spaql.Controller:

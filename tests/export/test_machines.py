@@ -11,10 +11,10 @@ import pytest
 from feature_controllers import random_controller, two_leaf_pi
 from nightly import thorough
 from random_trees import random_tree
-from spaql.export.compilers import FLAGS
 from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.languages.c import C
 from spaql.export.machine import Machine, machine_of
+from spaql.export.running import FLAGS
 from spaql.export.test_states import comparison_points
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -44,11 +44,10 @@ MEMORY = machine_of(random_controller(3))
 SANITISED = (*FLAGS, "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
 
 
-@pytest.mark.parametrize("number", ["double", "float", "fixed"])
+@pytest.mark.parametrize("number", ["double", "float"])
 def test_sanitizers_find_nothing(number: str, tmp_path: Path) -> None:
     check(controller(number, "constants"), SANITISED, tmp_path)
-    if number != "fixed":
-        check(machine_of(random_controller(3), number), SANITISED, tmp_path)
+    check(machine_of(random_controller(3), number), SANITISED, tmp_path)
 
 
 FUSED = "-std=gnu11 -O3 -mfma -ffp-contract=fast"
@@ -157,7 +156,7 @@ def test_clang(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
-@pytest.mark.parametrize("number", ["double", "float", "fixed"])
+@pytest.mark.parametrize("number", ["double", "float"])
 def test_small_machines(board: Board, number: str, tmp_path: Path) -> None:
     if missing(board):
         pytest.skip(f"needs {', '.join(missing(board))}")
@@ -177,7 +176,7 @@ def test_small_machines(board: Board, number: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "leaves", "sums", "message"),
     [
-        ("double", "choices", 0, "export float or fixed numbers instead"),
+        ("double", "choices", 0, "export float numbers instead"),
         ("double", "laws", 0, "laws and sums need it"),
         ("float", "laws", 0, "laws and sums need it"),
         ("float", "switching laws", 0, "laws and sums need it"),

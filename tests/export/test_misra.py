@@ -41,7 +41,7 @@ def checked(folder: Path) -> list[str]:
     ("number", "kind", "sums"),
     [
         ("double", "choices", 0),
-        ("fixed", "constants", 0),
+        ("float", "constants", 0),
         ("float", "laws", 2),
         ("double", "switching laws", 1),
     ],

@@ -15,7 +15,7 @@ from spaql.errors import SpaqlError
 from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.languages.python import Python
 from spaql.export.machine import machine_of
-from spaql.export.processes import completed
+from spaql.export.running import completed
 
 
 def test_a_process_gets_only_what_it_needs_of_the_environment(

@@ -45,26 +45,26 @@ def test_what_lies_just_beyond_a_bound_is_still_decided_by_the_policy(form: str,
     controller = machine_of(choices(), number, 2)
     run = target.load(controller, target.write(controller, "controller"), "controller", tmp_path)
     numbers = controller.number
-    limit = numbers.neighbour(0, numbers.up(0, math.nextafter(1.2, 2)), upper=False)  # the last one within
+    limit = numbers.neighbour(numbers.up(math.nextafter(1.2, 2)), upper=False)  # the last one within
     inside = [-1.0, 1.0, 1.001, -1.001, -1.19, limit]
     outside = [
-        numbers.neighbour(0, limit, upper=True),
-        numbers.neighbour(0, numbers.up(0, -1.2), upper=False),
+        numbers.neighbour(limit, upper=True),
+        numbers.neighbour(numbers.up(-1.2), upper=False),
         1.21,
     ]
     inputs = numbers.inputs(np.array([[x] for x in inside + outside]))
-    given = numbers.actions(run(np.hstack([np.zeros((len(inputs), 1)), inputs])))
+    given = run(np.hstack([np.zeros((len(inputs), 1)), inputs]))
     assert given.ravel().tolist() == [1.0] * len(inside) + [2.0] * len(outside)
 
 
-@pytest.mark.parametrize("number", ["double", "float", "fixed"])
+@pytest.mark.parametrize("number", ["double", "float"])
 def test_the_limits_and_their_neighbours_are_compared(number: str) -> None:
     controller = machine_of(choices(), number, 2)
     numbers = controller.number
     shown = np.concatenate([numbers.values(inputs) for _, inputs in comparison_points(controller, 0)]).ravel()
     for limit in (-1.2, math.nextafter(1.2, 2)):
-        first = numbers.up(0, limit)  # the first number at or above it
-        assert {first, numbers.neighbour(0, first, upper=False)} <= set(shown.tolist())
+        first = numbers.up(limit)  # the first number at or above it
+        assert {first, numbers.neighbour(first, upper=False)} <= set(shown.tolist())
 
 
 def test_what_has_no_range_is_not_widened() -> None:
@@ -72,25 +72,6 @@ def test_what_has_no_range_is_not_widened() -> None:
     assert (low.tolist(), high.tolist()) == ([0.0, -np.inf, -np.inf], [np.inf, np.inf, 5.0])
     assert [end.tolist() for end in limits(Discrete(5, start=2))] == [[2.0], [6.0]]
     assert [end.tolist() for end in limits(Box(-1.0, 1.0, (1,)), 0.0)] == [[-1.0], [1.0]]
-
-
-def test_a_bound_that_stands_for_none_takes_no_bits() -> None:
-    """Environments write the largest float32 where they mean infinity; bits are for numbers that occur."""
-    largest = float(np.finfo(np.float32).max)
-    tree = Controller(
-        feature=[0, -1, -1],
-        threshold=[0.5, 0, 0],
-        left=[1, -1, -1],
-        right=[2, -1, -1],
-        leaf=[-1, 0, 1],
-        laws=[0, 1],
-        observation_space=Box(-largest, largest, (1,)),
-        action_space=Discrete(2),
-    )
-    assert (
-        machine_of(tree, "fixed", 0).number.observation_bits
-        == machine_of(tree, "fixed").number.observation_bits
-    )
 
 
 @pytest.mark.parametrize("target", ["c", "st", "onnx", "python"])

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spaql.kernels.verify.codes import OPERATIONS
 from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
-from spaql.kernels.verify.points import run_point
+from spaql.kernels.verify.points import OPERATIONS, run_point
 from spaql.kernels.verify.sets import WORK, run_set
 from spaql.problems.classic import find_dynamics
 from spaql.problems.tapes import trace_step

@@ -18,10 +18,9 @@ from spaql.evaluation.plant_parameters import with_parameters
 from spaql.kernels.jit import njit
 from spaql.problems.sending import receive, send
 from spaql.problems.stage_cost import Constraint, StageCost, constraints_of, reward_function
-from spaql.program.compiled import Source
-from spaql.program.formula import Formula
+from spaql.program.compiled import FunctionSource
 from spaql.program.functions import FUNCTIONS
-from spaql.program.parser import parse
+from spaql.program.parser import Formula, parse
 
 NAMES = ("x", "y", "force")
 PLACES = {"x": "seen[0]", "y": "seen[1]", "force": "action[0]"}
@@ -72,7 +71,7 @@ def interpreted(text: str) -> np.ndarray:
 
 
 def written(text: str) -> np.ndarray:
-    source = Source(PLACES)
+    source = FunctionSource(PLACES)
     value = source.function("value", "seen, action", source.add(parse("cost", text, NAMES)))
     with np.errstate(all="ignore"):
         return np.array([value(row[:2], row[2:]) for row in ROWS.tolist()])
@@ -108,7 +107,7 @@ def test_a_single_operation_equals_numpy_everywhere(text: str) -> None:
 @pytest.mark.slow
 def test_compiled_code_equals_the_interpreted_expressions() -> None:
     """All operations in one kernel, which is compiled once."""
-    source = Source(PLACES)
+    source = FunctionSource(PLACES)
     values = [source.add(parse("cost", text, NAMES)) for text in SIMPLE]
     value = source.function("values", "seen, action", f"({', '.join(values)},)")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spaql import SettingError
-from spaql.program.formula import Formula
 from spaql.program.functions import FUNCTIONS
+from spaql.program.parser import Formula
 from spaql.spaces import identifier
 
 X = {"x": np.array([-2.0, 0.0, 0.5]), "y": np.array([1.0, 2.0, 4.0]), "sin": np.array([0.0, 1.0, 0.0])}

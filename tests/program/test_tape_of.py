@@ -6,7 +6,7 @@ import pytest
 import spaql
 from random_trees import random_tree
 from spaql.export.machine import machine_of
-from spaql.kernels.verify import codes
+from spaql.kernels.verify import points
 from spaql.program.controller import controller_program
 from spaql.program.evaluate import Interpreter
 from spaql.program.ir import (
@@ -130,4 +130,4 @@ def test_what_is_no_tape_is_refused() -> None:
 
 
 def test_the_table_of_operations_has_the_codes_of_kernels() -> None:
-    assert tuple(OPERATIONS) == codes.OPERATIONS
+    assert tuple(OPERATIONS) == points.OPERATIONS

@@ -89,7 +89,7 @@ def check(dynamics, tree, rng, low, high, steps, episodes, **disturbed):
     sets = followed(loop, low, high, steps)
     for k in range(episodes):
         start = rng.uniform(low, high) if k else np.array(low)
-        states = played(dynamics, loop.player, start, delayed=disturbed.get("delayed", False))
+        states = played(dynamics, loop.tree, start, delayed=disturbed.get("delayed", False))
         for (state, ended), parts in zip(states, [None, *sets], strict=False):
             if parts is not None:
                 checked += 1
@@ -275,46 +275,6 @@ def test_states_with_a_late_action_of_a_list_are_in_their_sets(env):
         high = np.append(middle + half, first + rng.choice([0.2, 0.9]))
         checked += check(dynamics, tree, rng, low, high, 4, 12, delayed=True)
     assert checked > 300
-
-
-def coarse_plant(listed):
-    """Return a plant whose observations have such a wide range that fixed-point numbers are coarse."""
-
-    def step(state, action):
-        x, y = state
-        u = (1.0 if action == 1 else -1.0) if listed else action[0]
-        return (0.95 * x + 0.05 * y, 0.9 * y + 0.1 * u), 0.0, False
-
-    return spaql.Dynamics(
-        id=f"verified/Coarse{listed}-v0",
-        start=lambda rng: (0.0, 0.0),
-        step=step,
-        observations={"x": (-1e7, 1e7), "y": (-1e7, 1e7)},
-        actions=("down", "up") if listed else {"u": (-1, 1)},
-        horizon=50,
-    )
-
-
-@pytest.mark.parametrize("number", ["double", "float", "fixed"])
-@pytest.mark.parametrize("listed", [True, False])
-def test_states_of_an_exported_controller_are_in_their_sets(number, listed):
-    dynamics = coarse_plant(listed)
-    rng = np.random.default_rng(11)
-    checked = 0
-    differ = 0
-    for _ in range(30):
-        tree = random_tree(rng, dynamics, np.ones(2), kind=None if listed else "constants")
-        loop = ClosedLoop.of(dynamics, tree, number=number)
-        assert (loop.noise > 1e-3).all() == (number == "fixed")
-        node = int(rng.integers(0, np.count_nonzero(tree.feature >= 0)))
-        middle = rng.uniform(-0.5, 0.5, 2)
-        middle[tree.feature[node]] = tree.threshold[node] + rng.uniform(-0.004, 0.004)
-        half = np.full(2, rng.choice([1e-5, 1e-3]))
-        checked += check(dynamics, tree, rng, middle - half, middle + half, 3, 12, number=number)
-        seen = rng.uniform(middle - half, middle + half, (20, 2)).astype(np.float32)
-        differ += int(np.sum(loop.player.act(seen) != tree.act(seen)))
-    assert checked > 500
-    assert (differ > 0) == (number == "fixed")
 
 
 def test_a_set_in_two_leaves_is_cut():

@@ -10,7 +10,7 @@ import spaql
 from nightly import thorough
 from spaql.problems.classic import find_dynamics
 from spaql.problems.tapes import trace_observe, trace_step
-from spaql.verify.analysis import periods, state_names
+from spaql.verify.closed_loop import periods, state_names
 from verify_programs import plant, program
 
 CLASSIC = ("CartPole-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Acrobot-v1")

@@ -17,7 +17,7 @@ from spaql.agents.run_folder import save_run
 from spaql.algorithms.imitation import Imitation, imitate
 from spaql.archive import write_atomically
 from spaql.controllers import Controller, controller_of
-from spaql.controllers.resolve import PathLike
+from spaql.controllers.policy import PathLike
 from spaql.problems import EnvironmentLike, make_problem
 from spaql.simulate import EpisodeRunner, Evaluation, Phase, fresh_episodes
 from spaql.simulate.interactions import Interactions

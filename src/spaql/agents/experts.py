@@ -14,8 +14,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.controllers import Policy
-from spaql.controllers.policy import Rng
-from spaql.controllers.resolve import PathLike, opened, policy_of
+from spaql.controllers.policy import PathLike, Rng, opened, policy_of
 from spaql.errors import MissingExtraError, SettingError, imported, nearest
 from spaql.problems import Problem
 

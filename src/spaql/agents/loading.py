@@ -11,7 +11,7 @@ from spaql import archive
 from spaql.agents.agent import Agent
 from spaql.agents.agent_file import agent_from, model_file, moved
 from spaql.agents.design import Design, design_from
-from spaql.controllers.resolve import register_reader
+from spaql.controllers.policy import register_reader
 from spaql.errors import ArchiveError, SettingError
 from spaql.learned_plants import PlantModel
 from spaql.problems import EnvironmentLike

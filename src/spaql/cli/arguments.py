@@ -83,9 +83,7 @@ def refuse_occupied(folder: Path) -> None:
         raise SettingError(f"{folder} already exists: choose another folder with --out, or remove it.")
 
 
-number_option = click.option(
-    "--number", type=Choice(["double", "float", "fixed"]), help="number format of the target"
-)
+number_option = click.option("--number", type=Choice(["double", "float"]), help="number format of the target")
 quiet_option = click.option("--quiet", is_flag=True, help="do not show progress")
 
 

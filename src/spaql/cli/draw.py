@@ -179,7 +179,7 @@ def _of_run(run: Path, kind: str, options: dict[str, Any]) -> Record:
 
 def _axis(agent: Agent | Design, kind: str, options: dict[str, Any], name: str) -> Along:
     """Return the observation along an axis; without one, the error names the observations."""
-    from spaql.controllers.resolve import policy_of
+    from spaql.controllers.policy import policy_of
     from spaql.figures.axis import angles
 
     if name not in options:
@@ -207,7 +207,7 @@ def _of_study(study: Path, kind: str) -> Record:
 
 def _check_kind(agent: Agent | Design, kind: str) -> None:
     """Refuse figures that the run cannot provide, before any episode is run."""
-    from spaql.controllers.resolve import policy_of
+    from spaql.controllers.policy import policy_of
 
     lacks: dict[str, str] = {}
     if not agent.problem.setpoints:

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from spaql.export import Equivalence
 
 TARGETS = (
-    "c", "st", "plcopen", "onnx", "fmu", "rust", "octave", "javascript", "wasm", "micropython", "python",
-    "json",
+    "c", "st", "plcopen", "onnx", "fmu", "rust", "octave", "javascript", "micropython", "python", "json",
 )  # fmt: skip
 
 
@@ -148,7 +147,7 @@ def _options_of(exported: Controller, options: dict[str, Any]) -> dict[str, Any]
 
 def _check(file: Path, source: Agent | Design, exported: Controller) -> Report:
     """Compare the hashes in an exported file with those of a run."""
-    from spaql.export.hashes import difference, hashes_of
+    from spaql.export.targets import difference, hashes_of
 
     hashes = hashes_of(exported, source.problem)
     differs = difference(file, hashes)

@@ -66,7 +66,7 @@ def show(
 def _explanation(source: Agent | Design, at: list[float] | dict[str, float], step: int | None) -> Explanation:
     """Return the explanation of an observation, or of given features."""
     from spaql.controllers import PartitionPolicy, controller_of
-    from spaql.controllers.resolve import policy_of
+    from spaql.controllers.policy import policy_of
 
     policy = policy_of(source)
     if isinstance(policy, PartitionPolicy):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import algorithm_option, existing_run, number_option, quiet_option, read_to_play
+from spaql.cli.arguments import algorithm_option, existing_run, quiet_option, read_to_play
 from spaql.cli.command import command
 from spaql.cli.report import PATH, Report
 from spaql.cli.signatures import options_of
@@ -29,7 +29,7 @@ _VERIFY = "verify/run.py:verify"
     "the result",
     more={
         "The statement": ("allowed", "passes", "termination", "within", "forward"),
-        "Uncertainty": ("noise", "push", "delayed", "number"),
+        "Uncertainty": ("noise", "push", "delayed"),
         "The map": ("map_file", "axes"),
     },
 )
@@ -39,7 +39,6 @@ _VERIFY = "verify/run.py:verify"
 @click.option("--passes", is_flag=True, help="reach the target once, instead of staying in it for ever")
 @options_of("verify/statement.py:Statement", "termination", "within", "forward")
 @options_of(_VERIFY, "noise", "push", "delayed")
-@number_option
 @click.option("--map", "map_file", type=PATH, help="draw the cells (svg, pdf, png)")
 @click.option(
     "--axes", metavar="I J", type=int, nargs=2, help="indices of the state variables on the axes of the map"
@@ -68,7 +67,6 @@ def verify(
     noise: list[float] | float,
     push: list[float] | float,
     delayed: bool,
-    number: str | None,
     **asked: Any,
 ) -> Report:
     """Prove or refute a statement about the controller in RUN, for every start in a box.
@@ -90,8 +88,11 @@ def verify(
     """
     if run is None and checked is None:
         raise SettingError("Give RUN, a run folder or model file, or --check FILE, or both.")
-    options: dict[str, Any] = {"delayed": delayed, "number": number}
-    options |= {"noise": _one_or_many(noise), "push": _one_or_many(push)}
+    options: dict[str, Any] = {
+        "noise": _one_or_many(noise),
+        "push": _one_or_many(push),
+        "delayed": delayed,
+    }
     if checked is not None:
         return _check(checked, run, options)
     assert run is not None

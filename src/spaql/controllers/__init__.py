@@ -1,6 +1,7 @@
 """Controllers, and other maps from raw observations to raw actions."""
 
 from spaql.controllers.build import controller_of
+from spaql.controllers.cells import LeafTable, table
 from spaql.controllers.controller import Controller
 from spaql.controllers.edit import edited, locked, moved
 from spaql.controllers.explanation import Candidate, Change, Explanation
@@ -24,11 +25,8 @@ from spaql.controllers.from_text import rules
 from spaql.controllers.laws import Laws
 from spaql.controllers.minimise import minimised
 from spaql.controllers.partition_policy import PartitionPolicy
-from spaql.controllers.policy import Policy
-from spaql.controllers.random_policy import RandomPolicy
-from spaql.controllers.recording import RecordingPolicy
+from spaql.controllers.policy import Policy, RandomPolicy, RecordingPolicy
 from spaql.controllers.simplify import shrinking, simplified
-from spaql.controllers.table import LeafTable, table, table_latex, table_markdown
 from spaql.controllers.text import text
 
 __all__ = [
@@ -65,7 +63,5 @@ __all__ = [
     "shrinking",
     "simplified",
     "table",
-    "table_latex",
-    "table_markdown",
     "text",
 ]

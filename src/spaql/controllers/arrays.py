@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,12 +11,17 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+from spaql.controllers.feature_table import feature_table
 from spaql.controllers.laws import Laws, laws_of
+from spaql.controllers.limits import VELOCITY
 from spaql.errors import SettingError
 from spaql.kernels.controller import (
+    DEAD_BAND,
     LAST,
     LEFT,
     PARENT,
+    RATE,
+    RESET,
     RIGHT,
     Arrays,
     ControllerArrays,
@@ -29,6 +34,7 @@ from spaql.spaces import space_bounds
 if TYPE_CHECKING:
     from spaql.controllers.controller import Controller
     from spaql.controllers.partition_policy import PartitionPolicy
+
 
 MOST_NODES = 2**14
 """The most nodes of a tree whose shared subtrees are copied."""
@@ -298,3 +304,33 @@ def _pattern(
     nodes, outputs, taken_rows = np.array(rows).T
     columns = np.array(terms, np.int64).reshape(-1, 3).T
     return Pattern(builder.arrays(frame), nodes, outputs, taken_rows.astype(np.bool_), *columns)
+
+
+_MOST_MEMORY = 2**14
+
+
+def controller_frame(controller: Controller) -> Frame:
+    """Return a controller but for its tree."""
+    plain = frame_of(len(controller.observations), controller.action_space)
+    if not controller.features and not controller.remembers:
+        return plain
+    names = controller.observations, controller.components
+    start = [x - plain.first for x in controller.start]
+    table = feature_table(controller.features, *names, controller.sample_time or 1.0, start)
+    if table.memory > _MOST_MEMORY:
+        raise SettingError(f"The features remember more than {_MOST_MEMORY} numbers.")
+    limit = plain.limit.copy()
+    limit[RATE] = np.array(controller.rate_limit) * (controller.sample_time or 1.0)
+    limit[DEAD_BAND] = controller.dead_band
+    if controller.remembers:  # otherwise it is the action where none can be computed
+        limit[RESET] = start
+    return replace(
+        plain,
+        limit=limit,
+        columns=table.columns if controller.features else plain.columns,
+        feature=table.rows,
+        setting=table.settings,
+        velocity=controller.form == VELOCITY,
+        remembers=controller.remembers,
+        memory=table.memory,
+    )

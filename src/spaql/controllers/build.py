@@ -14,9 +14,9 @@ from spaql.controllers.controller import Controller
 from spaql.controllers.laws import laws_of
 from spaql.controllers.minimise import EFFORT, minimised
 from spaql.controllers.mirrored import folded
-from spaql.controllers.nodes import Nodes
 from spaql.controllers.partition_policy import PartitionPolicy
-from spaql.controllers.resolve import Source, policy_of
+from spaql.controllers.policy import Source, policy_of
+from spaql.controllers.rules import Nodes
 from spaql.errors import SettingError
 from spaql.kernels.partition.lookup import Flat
 from spaql.values import whole_number

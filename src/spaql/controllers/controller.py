@@ -11,17 +11,15 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.controllers.arrays import Frame, action_range, tree_arrays
+from spaql.controllers.arrays import Frame, action_range, controller_frame, tree_arrays
 from spaql.controllers.explanation import Explanation, explained, observed
 from spaql.controllers.feature_table import feature_names
 from spaql.controllers.features import Feature
-from spaql.controllers.frames import controller_frame
 from spaql.controllers.laws import Laws
 from spaql.controllers.limits import POSITION as POSITION
 from spaql.controllers.limits import VELOCITY as VELOCITY
 from spaql.controllers.limits import checked_limits
-from spaql.controllers.playing import Decisions, Playing
-from spaql.controllers.policy import Moments, Policy, Rng
+from spaql.controllers.policy import Decisions, Moments, Playing, Policy, Rng
 from spaql.controllers.rules import DecisionTree
 from spaql.controllers.text import text
 from spaql.controllers.wording import sum_text

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.controllers.controller import VELOCITY, Controller
+from spaql.controllers.file import with_own_rules
 from spaql.controllers.laws import Laws
 from spaql.controllers.limits import checked_action
 from spaql.controllers.minimise import tree_of
 from spaql.controllers.mirrored import folded
-from spaql.controllers.nodes import Nodes
-from spaql.controllers.rules import Lock
+from spaql.controllers.rules import Lock, Nodes
 from spaql.errors import SettingError
 from spaql.spaces import find_observation
 from spaql.values import whole_number
@@ -156,27 +156,10 @@ def _moved(tree: Controller, rule: int, threshold: float) -> Controller:
     between[0][j] = min(old, threshold)
     between[1][j] = max(old, threshold)
     _refuse_locked(tree, *between, f"What rule {rule} would decide differently")
-    return _with_threshold(tree, way, float(threshold))
-
-
-def _with_threshold(tree: Controller, way: Sequence[tuple[int, bool]], threshold: float) -> Controller:
-    """Return a tree with another threshold at the end of a path."""
-    nodes = Nodes()
-    rebuilt = [0] * tree.n_nodes
-    left = tree.left.tolist()
-    right = tree.right.tolist()
-    rules = list(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True))
-    for i in range(tree.n_nodes - 1, -1, -1):
-        if rules[i][0] < 0:
-            rebuilt[i] = nodes.leaf(int(tree.leaf[i]))
-        else:
-            rebuilt[i] = nodes.rule(*rules[i], rebuilt[left[i]], rebuilt[right[i]])
-    *before, (node, _) = way
-    root = nodes.rule(rules[node][0], threshold, rebuilt[left[node]], rebuilt[right[node]])
-    # A shared subtree stays unchanged elsewhere: only the path to this rule is rebuilt.
-    for i, lower in reversed(before):
-        root = nodes.rule(*rules[i], *((root, rebuilt[right[i]]) if lower else (rebuilt[left[i]], root)))
-    return tree_of(nodes, root, tree)
+    own = with_own_rules(tree)  # a shared subtree stays unchanged elsewhere
+    changed = own.threshold.copy()
+    changed[own.way_to(rule)[-1][0]] = threshold
+    return dataclasses.replace(own, threshold=changed, smallest=False)
 
 
 def _region(tree: Controller, way: Sequence[tuple[int, bool]]) -> tuple[Floats, Floats]:

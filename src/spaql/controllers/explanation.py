@@ -12,19 +12,20 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.controllers.arrays import copied_nodes
-from spaql.controllers.crossings import Crossings, Floats, located, moved_to, planes
 from spaql.controllers.mirrored import folded
-from spaql.controllers.rules import Lock
+from spaql.controllers.rules import Lock, bisect
 from spaql.controllers.text import leaf_text
 from spaql.controllers.wording import number_text, values_text
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.kernels.controller import LEAF, LEFT, PARENT, RIGHT
+from spaql.kernels.controller import LEAF, LEFT, PARENT, RIGHT, Floats
 from spaql.spaces import space_bounds
 
 if TYPE_CHECKING:
     from spaql.controllers.controller import Controller
 
 DIGITS = 4
+_ROUNDING = 1e-11
+"""More than the relative error of a boundary that is computed from sums."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def explain_cell(
     do: Callable[[Floats], ExplainedAction],
     candidates: tuple[Candidate, ...] = (),
     *,
-    crossings: Callable[[int], Crossings] | None = None,
+    planes: tuple[Floats, Floats] | None = None,
     listed: bool = True,
 ) -> Explanation:
     """Return the explanation of the action in the cell of an observation.
@@ -179,8 +180,8 @@ def explain_cell(
         Returns the outcome for one observation.
     candidates
         The actions to choose from.
-    crossings
-        Returns, for a dimension, where it may cross further boundaries, of several numbers.
+    planes
+        Further boundaries, of several numbers (see `planes_of`).
     listed
         Whether the actions are those of a list.
     """
@@ -192,13 +193,13 @@ def explain_cell(
     for j, row in enumerate(cuts):
         bounds = low[j], high[j]
         inside = row[(row > bounds[0]) & (row <= bounds[1])]
-        if crossings is not None:
-            inside = np.union1d(inside, located(crossings(j), point, j, bounds, which))
+        if planes is not None:
+            inside = np.union1d(inside, _crossings(planes, point, j, bounds, which))
         if not len(inside):
             continue
         # The largest float below a cut lies under it, the cut itself above.
         targets = np.where(inside > point[j], inside, np.nextafter(inside, -np.inf))
-        beyond = moved_to(point, j, targets)
+        beyond = _moved(point, j, targets)
         # Another law may be clipped to the same action, or to one that is printed the same.
         other = np.any(which(beyond) != law, axis=1) & np.any(play(beyond) != played, axis=1)
         for i in sorted(np.flatnonzero(other), key=lambda i: abs(inside[i] - point[j])):
@@ -223,6 +224,61 @@ def explain_cell(
         changes=tuple(change for *_, change in sorted(changes, key=lambda entry: entry[:2])),
         listed=listed,
     )
+
+
+def planes_of(controller: Controller, thresholds: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Return the boundaries w s + c = 0 of a controller that depend on several inputs s: w, one a row, and c.
+
+    Those are its cuts of sums, for thresholds of each sum, and where two scores of a law for discrete actions
+    are equal.
+    """
+    weights = [np.repeat(controller.combinations, [len(row) for row in thresholds], axis=0)]
+    constants = [-np.concatenate([*thresholds, np.empty(0)])]
+    if controller.discrete:
+        gain = controller.laws.gain
+        offset = controller.laws.offset
+        first, second = np.triu_indices(offset.shape[1], 1)
+        both = np.isfinite(offset[:, first]) & np.isfinite(offset[:, second])
+        weights.append((gain[:, second] - gain[:, first])[both])
+        constants.append(offset[:, second][both] - offset[:, first][both])
+    return np.concatenate(weights), np.concatenate(constants)
+
+
+def _crossings(
+    planes: tuple[Floats, Floats],
+    point: Floats,
+    j: int,
+    bounds: tuple[float, float],
+    which: Callable[[Floats], NDArray[Any]],
+) -> Floats:
+    """Return where `which` changes, as number j of an observation changes alone, near some planes.
+
+    Each is the least float on its upper side. It is looked for where the boundary is computed to be, within
+    more than the rounding error.
+    """
+    crossed = planes[0][:, j] != 0.0
+    weight = planes[0][crossed]
+    with np.errstate(invalid="ignore", over="ignore"):
+        terms = np.where(weight != 0.0, weight * point, 0.0)
+        terms[:, j] = planes[1][crossed]
+        place = -terms.sum(axis=1) / weight[:, j]
+        error = _ROUNDING * (np.abs(terms).sum(axis=1) / np.abs(weight[:, j]) + np.abs(place))
+        ends = np.stack([place - error, place + error])
+    ends = ends[:, np.isfinite(ends).all(axis=0)]
+    # Where the observation lies within the error, there may be a boundary on each of its sides.
+    near = _moved(point, j, np.tile(np.clip(point[j], *ends), 2).clip(*bounds))
+    far = _moved(point, j, ends.ravel().clip(*bounds))
+    if not len(near):
+        return np.empty(0)
+    changes = bisect(which, near, far)
+    return np.maximum(near[:, j], far[:, j])[changes]
+
+
+def _moved(point: Floats, j: int, values: Floats) -> Floats:
+    """Return copies of an observation, in which number j has other values."""
+    rows = np.repeat(point[np.newaxis], len(values), axis=0)
+    rows[:, j] = values
+    return rows
 
 
 def _outside(named: dict[str, float], space: Box | Discrete) -> tuple[str, ...]:
@@ -255,7 +311,6 @@ def explained(controller: Controller, inputs: Any, memory: Floats) -> Explanatio
             number = last
             low = kept.low
             high = kept.high
-    oblique = planes(controller, thresholds[controller.dims :])
 
     def rows(batch: Floats) -> NDArray[np.int64]:
         laws = controller.find(batch)
@@ -286,7 +341,7 @@ def explained(controller: Controller, inputs: Any, memory: Floats) -> Explanatio
         law,
         play,
         outcome,
-        crossings=lambda j: oblique.crossings(point, j),
+        planes=planes_of(controller, thresholds[controller.dims :]),
         listed=controller.discrete,
     )
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from spaql.controllers.cells import Ints, LabelledBoxes, compressed, merged, tree_cells
 from spaql.controllers.controller import Controller
-from spaql.controllers.nodes import Nodes
+from spaql.controllers.rules import Nodes
 from spaql.errors import SettingError
 from spaql.kernels.trees.optimal_tree import best_cut, fewest_leaves, smallest_tree
 

@@ -1,9 +1,12 @@
-"""The interface that evaluation, interpretation, export and baselines depend on."""
+"""Policies, from raw observations to raw actions: what evaluation and export know; and what has a policy."""
 
 from __future__ import annotations
 
+import copy
+import os
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium import Space
@@ -12,7 +15,13 @@ from numpy.typing import NDArray
 from spaql.entry_points import Pictured
 from spaql.errors import SettingError
 from spaql.formatting import counted
-from spaql.kernels.controller import ControllerArrays
+from spaql.kernels.controller import ControllerArrays, Floats
+from spaql.kernels.partition.balls import INTERVAL
+from spaql.spaces import StandardActions, StandardStates, environment_actions
+
+if TYPE_CHECKING:
+    from spaql.controllers.controller import Controller
+
 
 Rng = np.random.Generator
 
@@ -129,3 +138,169 @@ class Policy(Pictured, ABC):
                 f"An observation has the shape {shape}, and a batch of them (n, ...): this is {array.shape}."
             )
         return array.reshape(-1, *shape), single
+
+
+class RandomPolicy(Policy):
+    """Draw every action uniformly, whatever the observation: the lower baseline for a policy."""
+
+    def __init__(self, states: StandardStates, actions: StandardActions) -> None:
+        self.actions = actions
+        self.observation_space = states.space
+        self.action_space = actions.space
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Return a batch of raw actions."""
+        rng = rng or np.random.default_rng(0)
+        uniforms = rng.random((len(steps), self.actions.dims))
+        sizes = np.array(self.actions.sizes)
+        return self.actions.restore(
+            np.where(sizes == INTERVAL, 2.0 * uniforms - 1.0, np.floor(uniforms * sizes))
+        )
+
+
+class RecordingPolicy(Policy):
+    """Act as the policy does, and record observations and actions."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.observation_space = policy.observation_space
+        self.action_space = policy.action_space
+        self.time_variant = policy.time_variant
+        self._policy = policy
+        self._observed: list[NDArray[np.float64]] = []
+        self._done: list[NDArray[np.float64]] = []
+        self._read: list[NDArray[np.float64]] = []
+
+    def for_episodes(self, n: int) -> Policy:
+        """Return the policy that plays n new episodes; it shares the record with this one."""
+        playing = copy.copy(self)
+        playing._policy = self._policy.for_episodes(n)
+        return playing
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Return a batch of raw actions."""
+        self._observed.append(np.array(observations, np.float64).reshape(len(steps), -1))
+        actions = self._policy.act(observations, steps, rng)
+        read = self._policy.read
+        self._read.append(self._observed[-1] if read is None else read)
+        self._done.append(np.array(actions, np.float64).reshape(len(steps), -1))
+        return actions
+
+    @property
+    def played(self) -> NDArray[np.float64]:
+        """The recorded actions, one per row."""
+        return np.concatenate(self._done)
+
+    @property
+    def visited(self) -> NDArray[np.float64]:
+        """The recorded observations, one per row."""
+        return np.concatenate(self._observed)
+
+    @property
+    def inputs(self) -> NDArray[np.float64]:
+        """What the rules and laws of a controller read, one row for each recorded observation."""
+        return np.concatenate(self._read)
+
+    def episodes(self, lengths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        """Return the observations of every episode of an evaluation, given the lengths of the episodes.
+
+        Environments are stepped together until the last episode ends; observations after the end of each
+        episode are left out.
+        """
+        return _by_episode(self._observed, lengths)
+
+    def episodes_of_actions(self, lengths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        """Return the actions of every episode of an evaluation, one per row."""
+        return _by_episode(self._done, lengths)
+
+
+def _by_episode(calls: list[NDArray[np.float64]], lengths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+    """Return what was recorded in calls, which have a row for each episode of a batch, by episode."""
+    episodes: list[NDArray[np.float64]] = []
+    call = 0
+    while len(episodes) < len(lengths):
+        together = lengths[len(episodes) : len(episodes) + len(calls[call])]
+        batch = calls[call : call + int(together.max())]
+        episodes += [np.array([rows[i] for rows in batch[:n]]) for i, n in enumerate(together.tolist())]
+        call += len(batch)
+    return episodes
+
+
+class Decisions(NamedTuple):
+    """What a controller computed from a batch of observations: one row each."""
+
+    inputs: Floats
+    wish: Floats
+    """What the laws asked for, before any limit."""
+    action: Floats
+    """Of discrete actions the number, from 0 on."""
+
+
+class Playing(Policy):
+    """A controller with the memory of the episodes that it plays."""
+
+    def __init__(self, controller: Controller, memory: Floats) -> None:
+        self.observation_space = controller.observation_space
+        self.action_space = controller.action_space
+        self._controller = controller
+        self._memory = memory
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Return a batch of raw actions."""
+        sample = self._controller.sample(observations, self._memory)
+        self.read = sample.inputs
+        return environment_actions(self.action_space, sample.action)
+
+
+class HasPolicy(Protocol):
+    """An agent, a controller, or anything else with a policy."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy to use."""
+
+
+PathLike = str | os.PathLike[str]
+Source = Policy | HasPolicy | PathLike
+"""A policy, such as a controller; an agent or design; or the path of a run folder or agent file."""
+
+
+_readers: list[Callable[[PathLike], Any]] = []
+
+
+def register_reader(read: Callable[[PathLike], Any]) -> None:
+    """Register the function that reads files; it belongs to the agents, a layer above."""
+    _readers[:] = [read]
+
+
+def opened(source: Any) -> Any:
+    """Return what a run folder or file holds, given by its path; anything else is returned as it is."""
+    if not isinstance(source, str | os.PathLike):
+        return source
+    if not _readers:
+        raise SettingError("To read a file, import spaql.agents first, or use spaql.load.")
+    content = _readers[0](source)
+    if not hasattr(type(content), "policy"):
+        raise SettingError(f"{os.fspath(source)} holds a {type(content).__name__}, which is not a policy.")
+    return content
+
+
+def policy_of(source: Source) -> Policy:
+    """Return the policy of what a function was given.
+
+    An agent whose training was stopped makes its policy first (see `spaql.Agent.conclude`).
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQL("cartpole200", seed=0)
+    >>> policy_of(agent) is agent.policy is policy_of(agent.policy)
+    True
+    """
+    owner = opened(source)
+    if isinstance(owner, Policy):
+        return owner
+    conclude = getattr(owner, "conclude", None)
+    policy = owner.policy if conclude is None else conclude()
+    if not isinstance(policy, Policy):
+        raise SettingError(f"{type(owner).__name__} has no policy of spaql: {type(policy).__name__} is none.")
+    return policy

@@ -15,7 +15,7 @@ from spaql.controllers.edit import overlaid
 from spaql.controllers.feature_table import with_sources
 from spaql.controllers.laws import Laws
 from spaql.controllers.minimise import add_nodes, tree_of, work
-from spaql.controllers.nodes import Nodes
+from spaql.controllers.rules import Nodes
 from spaql.errors import SettingError
 from spaql.kernels.trees.cost_complexity import cheapest_costs, cheapest_tree, weigh_boxes
 from spaql.kernels.trees.optimal_tree import best_cut

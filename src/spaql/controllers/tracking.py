@@ -1,10 +1,6 @@
-"""Manual mode and tracking of a controller with memory: actions that others gave, and bumpless transfer.
+"""By how much integrals follow an action that others gave: in manual mode, and while it is tracked.
 
-This module defines both, and exported code is compared with it bit by bit. In manual mode an operator gives
-the action (`ManualMode.manual`). In automatic mode a limiter, a selector or a local switch after the
-controller may apply another action than it gave (`ManualMode.track`). The memory follows in the same way: the
-action counts as the last one, and the integrals are shifted by the difference between the two actions over
-their gains (back calculation), so that the law would have given that action.
+Both are defined by `spaql.program.manual`.
 """
 
 from __future__ import annotations
@@ -15,25 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from spaql.controllers.controller import Controller
-from spaql.kernels.controller import (
-    BOUND,
-    FIRST,
-    HIGH,
-    INTEGRAL,
-    KIND,
-    LARGEST,
-    LAST,
-    LAST_ACTION,
-    LEAF,
-    LEFT,
-    LOW,
-    OBSERVATIONS,
-    RATE,
-    ROW,
-    SLOT,
-    VELOCITY,
-    Floats,
-)
+from spaql.kernels.controller import BOUND, INTEGRAL, KIND, LARGEST, LEFT, OBSERVATIONS, ROW, VELOCITY, Floats
 
 _DEPENDENT = 1e-12
 """Actions whose gains of integrals are dependent to this share of their square cannot be followed apart."""
@@ -118,84 +96,3 @@ def _inverse_of_independent(gram: list[list[Fraction]]) -> list[list[Fraction]]:
                 for part in (left, right):
                     part[j] = [x - factor * y for x, y in zip(part[j], part[k], strict=True)]
     return [[right[i][j] if i in kept and j in kept else Fraction(0) for j in range(n)] for i in range(n)]
-
-
-class ManualMode:
-    """Manual mode and tracking of a controller, in several episodes at once, one a row of their memory."""
-
-    def __init__(self, controller: Controller) -> None:
-        self.controller = controller
-        self.gains = tracking_gains(controller)
-        actions = len(controller.actions)
-        self._last = slice(LAST, LAST + actions)
-        self._target = slice(LAST + actions, LAST + 2 * actions)
-
-    def manual(self, observations: Floats, manual: Floats, memory: Floats) -> Floats:
-        """Take a sample in manual mode: returns the actions, and updates the memory.
-
-        The action is the one given by hand, within the rate limit and the range, without the dead band. One
-        that is NaN or beyond 1e30 is not valid: the last action is held. Lags, filters and differences follow
-        the observation, and integrals the action, unless what the law asks for differs by more than 1e30.
-        """
-        before = memory.copy()
-        wish = self.controller.computed(observations, memory).wish
-        memory[:, self._last] = before[:, self._last]
-        actions = self.hold(manual, memory)
-        with np.errstate(invalid="ignore"):
-            cut = wish - actions
-        self._shift(np.where(np.abs(cut) <= LARGEST, cut, 0.0), before, memory)
-        for k, slot in self._newest_actions():
-            memory[:, slot] = actions[:, k]
-        return actions
-
-    def hold(self, manual: Floats, memory: Floats) -> Floats:
-        """Return manual actions within the limits, and remember them as the last ones.
-
-        This is all that manual mode does without a valid reading.
-        """
-        low, high, rate = self.controller.frame.limit[[LOW, HIGH, RATE]]
-        last = memory[:, self._last].copy()
-        actions = np.where(np.abs(manual) <= LARGEST, manual, last)
-        for least, most in ((last - rate, last + rate), (low, high)):
-            actions = np.where(actions < least, least, actions)
-            actions = np.where(actions > most, most, actions)
-        memory[:, self._last] = actions
-        memory[:, self._target] = actions
-        return actions
-
-    def track(self, applied: Floats, memory: Floats) -> None:
-        """Correct the memory where other actions were applied than the last ones given.
-
-        Call it before the next sample. It ignores actions that are NaN or beyond 1e30.
-        """
-        last = memory[:, self._last].copy()
-        other = (np.abs(applied) <= LARGEST) & (np.abs(last) <= LARGEST) & (applied != last)
-        wanted = np.where(other, applied, last)
-        cut = last - wanted
-        self._shift(cut, memory.copy(), memory)
-        memory[:, self._last] = wanted
-        memory[:, self._target] -= cut
-        for k, slot in self._newest_actions():
-            memory[:, slot] = np.where(other[:, k], applied[:, k], memory[:, slot])
-
-    def _shift(self, cut: Floats, before: Floats, memory: Floats) -> None:
-        """Write the integrals with which the laws ask for less by `cut`, within their limits.
-
-        Without a gain they are as before; so are all before the first sample, when there is no leaf.
-        """
-        arrays = self.controller.arrays.arrays
-        leaf = memory[:, LEAF].astype(np.int64)
-        for i in np.flatnonzero(arrays.feature[:, KIND] == INTEGRAL).tolist():
-            slot = arrays.feature[i, SLOT]
-            bound = arrays.setting[i, BOUND]
-            total = before[:, slot]
-            for k in range(cut.shape[1]):
-                gain = np.where(leaf >= 0, self.gains[leaf, i, k], 0.0)
-                total = np.where(gain != 0.0, total - gain * cut[:, k], total)
-            memory[:, slot] = np.clip(total, -bound, bound)
-
-    def _newest_actions(self) -> list[tuple[int, int]]:
-        """Return the number of the action, and the place of its newest value, of each last action."""
-        feature = self.controller.arrays.arrays.feature
-        rows = feature[feature[:, KIND] == LAST_ACTION]
-        return [(int(component), int(slot)) for component, slot in rows[:, [FIRST, SLOT]]]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from spaql.agents import Agent
 from spaql.controllers import Policy, RecordingPolicy
-from spaql.controllers.resolve import opened
+from spaql.controllers.policy import opened
 from spaql.errors import SettingError
 from spaql.evaluation.episodes import Playable, evaluate
 from spaql.problems import Problem, perturbed

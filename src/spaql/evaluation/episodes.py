@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.controllers import Policy
-from spaql.controllers.resolve import PathLike, opened, policy_of
+from spaql.controllers.policy import PathLike, opened, policy_of
 from spaql.errors import SettingError
 from spaql.formatting import counted
 from spaql.problems import EnvironmentLike, Problem, make_problem

@@ -1,12 +1,10 @@
 """Controllers as code: every export is compared with the policy before a file is written."""
 
 from spaql.export.equivalence import Equivalence
-from spaql.export.exported_policy import ExportedPolicy
 from spaql.export.json_form import controller_from_json
 from spaql.export.language import Source, Target
-from spaql.export.machine import Machine
-from spaql.export.played import EquivalenceError
-from spaql.export.processes import MissingToolError
+from spaql.export.machine import ExportedPolicy, Machine
+from spaql.export.running import EquivalenceError, MissingToolError
 from spaql.export.targets import (
     EXPORTERS,
     c,
@@ -21,9 +19,8 @@ from spaql.export.targets import (
     python,
     rust,
     st,
-    wasm,
+    write,
 )
-from spaql.export.writing import write
 
 __all__ = [
     "EXPORTERS",
@@ -47,6 +44,5 @@ __all__ = [
     "python",
     "rust",
     "st",
-    "wasm",
     "write",
 ]

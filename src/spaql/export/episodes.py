@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.controllers.rules import bisect
 from spaql.export.machine import Machine
-from spaql.export.test_states import bisect
-from spaql.kernels.controller import HIGH, LARGEST, LAST, LEAF, LOW, Floats
+from spaql.export.test_states import branch
+from spaql.kernels.controller import HIGH, LARGEST, LAST, LOW, Floats
 from spaql.spaces import space_bounds, unbounded
 
 Bools = NDArray[np.bool_]
@@ -154,22 +155,10 @@ class _Play:
         other = inputs[rows]
         place = np.arange(len(rows)), column
         other[place] = self._anywhere().astype(inputs.dtype)[rows, column]
-        crossed = bisect(lambda batch: self._branch(batch, memory), near, other)
+        crossed = bisect(lambda batch: branch(self._machine, batch, memory), near, other)
         sides = np.where(rng.random((len(rows), 1)) < 0.5, near, other)
         inputs[rows[crossed]] = sides[crossed]
         return int(crossed.sum())
-
-    def _branch(self, inputs: NDArray[Any], memory: Floats) -> Floats:
-        """Return what decides about the sample: the leaf, the limits that act, and the dead band."""
-        after = memory.copy()
-        width = self._machine.width
-        done, wish, _ = self._machine.sample(inputs, after)
-        if self._machine.discrete:
-            return np.hstack([after[:, [LEAF]], done])
-        last = after[:, LAST : LAST + width]
-        target = after[:, LAST + width : LAST + 2 * width]
-        parts = [after[:, [LEAF]], np.sign(np.nan_to_num(wish - target)), (last == target).astype(np.float64)]
-        return np.concatenate(parts, axis=1)
 
 
 class _Operator:

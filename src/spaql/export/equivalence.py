@@ -16,7 +16,7 @@ import numpy as np
 from spaql.export.episodes import Compared, episodes
 from spaql.export.language import Target
 from spaql.export.machine import Machine, constant_actions
-from spaql.export.played import EquivalenceError
+from spaql.export.running import EquivalenceError
 from spaql.export.test_states import comparison_points
 from spaql.kernels.controller import Floats
 
@@ -118,7 +118,7 @@ def _compare(target: Target, machine: Machine, wanted: Compared, played: Floats)
             f"The exported {target.name} returned an array of the shape {played.shape} for observations of "
             f"the shape {wanted.inputs.shape}, so no file is written."
         )
-    actions = machine.number.actions(played[..., :width])
+    actions = played[..., :width]
     states = played[..., width:]
     wrong = (actions != wanted.actions).any(axis=-1) | (states != wanted.states).any(axis=-1)
     if not wrong.any():

@@ -14,7 +14,7 @@ from spaql.controllers import Controller
 from spaql.controllers.file import NODES, controller_from, controller_to
 from spaql.export.language import Source, Target
 from spaql.export.machine import Limits, Machine
-from spaql.export.played import Player
+from spaql.export.running import Player
 from spaql.kernels.controller import Floats
 
 FORMAT = "spaql-controller"

@@ -1,27 +1,32 @@
-"""The controller as it is exported: its names in code, its number type and its safe action."""
+"""The controller as it is exported: its names, number type and safe action, and how it acts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.controllers import Controller
+from spaql.controllers import Controller, Policy
 from spaql.controllers.limits import checked_action
-from spaql.controllers.tracking import ManualMode
+from spaql.controllers.policy import Rng
+from spaql.controllers.tracking import tracking_gains
 from spaql.errors import SettingError
-from spaql.kernels.controller import COLUMN, HIGH, LARGEST, LAST, LEFT, LOW, ROW, ControllerArrays, Floats
+from spaql.kernels.controller import COLUMN, HIGH, LARGEST, LAST, LOW, ControllerArrays, Floats
 from spaql.languages import PYTHON, STRUCTURED_TEXT, C, identifiers
 from spaql.problems.guard import MARGIN
-from spaql.program.numbers import Double, Fixed, Float, Number, checked_number
+from spaql.program.controller import controller_program
+from spaql.program.evaluate import RowsInterpreter
+from spaql.program.ir import Program
+from spaql.program.manual import track_program
+from spaql.program.numbers import NumberType, number_type
 from spaql.program.specification import Names, Specification
-from spaql.spaces import space_bounds, unbounded
+from spaql.spaces import environment_actions, space_bounds
 
 TOLERANCE = MARGIN
 """Share of its range by which an observation may be out of bounds before the safe action is taken: the same
@@ -53,7 +58,7 @@ class Machine:
     """A controller as it is exported: the input of every target."""
 
     controller: Controller
-    number: Number
+    number: NumberType
     """Of observations and actions; what is computed, is computed in double precision."""
     safe: tuple[float, ...] | None
     """The action without a valid reading; None for the last one, of a controller with memory."""
@@ -169,9 +174,16 @@ class Machine:
         yield from (f"memory of {f.name}" for f in self.controller.features for _ in range(f.memory()))
 
     @cached_property
-    def tracking(self) -> ManualMode:
-        """Manual mode and tracking of a controller with memory."""
-        return ManualMode(self.controller)
+    def shifts(self) -> Floats:
+        """By how much integrals change for a change of each action, where that is followed."""
+        return tracking_gains(self.controller)
+
+    @cached_property
+    def _operated(self) -> tuple[Program, Program]:
+        """The programs of a sample with manual mode, and of tracking."""
+        specification = self.specification(manual=True, parts=False)
+        program, _ = controller_program(specification)
+        return program, track_program(specification, program.state)
 
     def specification(
         self, *, manual: bool = False, parts: bool = True, adjustable: bool = False
@@ -187,7 +199,7 @@ class Machine:
             self.ends,
             self.safe,
             self.first,
-            self.tracking.gains if manual and self.tracks else None,
+            self.shifts if manual and self.tracks else None,
             self.controller.frame.columns.tolist() if adjustable else None,
             parts,
         )
@@ -199,22 +211,10 @@ class Machine:
         return np.asarray(((batch >= low) & (batch <= high)).all(axis=-1))
 
     def leaves(self, inputs: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the leaf of each row of valid inputs, by its node, without memory."""
-        arrays, numbers = self.arrays
+        """Return the leaf of each row of inputs, by its node, without memory; NaN counts as 0."""
         with np.errstate(invalid="ignore", over="ignore"):
             x, _, _ = self.arrays.sample(self.number.values(inputs), self.arrays.new_memories(len(inputs)))
-        node = np.full(len(x), arrays.root[0])
-        while (inner := arrays.node[node, LEFT] >= 0).any():
-            for at in np.unique(node[inner]).tolist():
-                rows = np.flatnonzero(node == at)
-                row = int(arrays.node[at, ROW])
-                total = np.zeros(len(rows))
-                with np.errstate(invalid="ignore", over="ignore"):
-                    for t in range(*arrays.span[row : row + 2].tolist()):
-                        total = total + numbers.weight[t] * x[rows, arrays.term[t]]
-                left = np.where(total < numbers.constant[row], 0, 1)
-                node[rows] = arrays.node[at, LEFT + left]
-        return node
+        return self.controller.find_nodes(np.nan_to_num(x[:, self.controller.frame.columns]))
 
     def wanted(self, inputs: NDArray[Any]) -> Floats:
         """Return the actions for rows of inputs, each before any other sample."""
@@ -251,31 +251,33 @@ class Machine:
         """Take a sample in each row, and update the memory: what exported code is compared with.
 
         Commands are 1 for manual mode, the actions given by hand, 1 if applied actions are tracked, and
-        those; without columns all is automatic. Returns the actions, and which readings are valid.
+        those; without columns all is automatic. Manual mode and tracking are what the program says.
+        Returns the actions, and which readings are valid.
         """
         if not commands.shape[1]:
             actions, _, valid = self.sample(inputs, memory)
             return actions, valid
-        by_hand, applied = np.hsplit(commands.astype(np.float64), 2)
-        manual = by_hand[:, 0] > 0
-        track = applied[:, 0] > 0
-        valid = self.valid(inputs)
-        actions = np.empty((len(inputs), len(self.actions)))
-
-        def in_rows(rows: NDArray[np.bool_], take: Callable[[Floats], Any]) -> Any:
-            part = memory[rows]
-            result = take(part)
-            memory[rows] = part
-            return result
-
-        in_rows(track, partial(self.tracking.track, applied[track, 1:]))
-        actions[~manual] = in_rows(~manual, lambda part: self.sample(inputs[~manual], part)[0])
-        sighted = manual & valid
-        blind = manual & ~valid
-        batch = inputs[sighted].astype(np.float64)
-        actions[sighted] = in_rows(sighted, partial(self.tracking.manual, batch, by_hand[sighted, 1:]))
-        actions[blind] = in_rows(blind, partial(self.tracking.hold, by_hand[blind, 1:]))
-        return self.number.rounded(actions), valid
+        program, tracking = self._operated
+        values = self.number.values(np.hstack([inputs, commands])).T
+        names = (*program.inputs, "manual", *program.manual, "track", *tracking.inputs)
+        variables = dict(zip(names, values, strict=True))
+        for variable, column in zip(program.state, memory.T, strict=True):
+            variables[variable.name] = column > 0 if variable.kind == "flag" else column
+        manual = variables["manual"] = variables["manual"] > 0
+        samples = RowsInterpreter(variables)
+        state = tuple(variable.name for variable in program.state)
+        with np.errstate(all="ignore"):
+            samples.run(tracking.statements, variables["track"] > 0)
+            memory[:] = np.stack([samples.values[name] for name in state], axis=1)
+            samples.run(program.statements, manual)
+        actions = np.empty((len(inputs), self.width))
+        automatic = memory[~manual]
+        actions[~manual] = self.sample(inputs[~manual], automatic)[0]
+        memory[~manual] = automatic
+        for names, array in ((state, memory), (program.outputs, actions)):
+            for name, column in zip(names, array.T, strict=True) if manual.any() else ():
+                column[manual] = samples.values[name][manual]
+        return self.number.rounded(actions), self.valid(inputs)
 
 
 def machine_of(
@@ -292,7 +294,7 @@ def machine_of(
     controller
         The controller.
     number
-        Number type of the machine: "double", "float" or "fixed".
+        Number type of the machine: "double" or "float".
     safe_action
         The action without a valid reading: for NaN, and for observations out of bounds by more than the
         tolerance. By default observations may be out of bounds, as in Python, and the action for NaN is the
@@ -303,7 +305,7 @@ def machine_of(
         By how much an observation may be out of bounds before the safe action is taken, as a share of its
         range.
     """
-    checked_number(number)
+    kind = number_type(number)
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise SettingError(
             f"tolerance is {tolerance}, and must be a share of each range, 0 or more, such as 0.1."
@@ -315,9 +317,6 @@ def machine_of(
         low, high = limits(controller.observation_space, tolerance)
         guard = Limits(tuple(low.tolist()), tuple(high.tolist()), tolerance)
     _check_size(controller)
-    kind: Number = Double() if number == "double" else Float()
-    if number == "fixed":
-        kind = _fixed(controller, safe, guard)
     return Machine(controller, kind, safe, guard, tuple(provenance))
 
 
@@ -328,33 +327,6 @@ def _check_size(controller: Controller) -> None:
             f"The tree has {controller.n_leaves:,} leaves with its shared subtrees written out, more than "
             f"the {MOST_LEAVES:,} that can be exported: simplify it first."
         )
-
-
-def _fixed(controller: Controller, safe: tuple[float, ...] | None, guard: Limits | None) -> Fixed:
-    """Return the type whose bits suit the bounds of the observations, the thresholds and the actions."""
-    computed = {
-        "a controller with memory is": controller.remembers,
-        "features are": bool(controller.features),
-        "laws are": not controller.laws.constant.all(),
-        "sums of observations are": len(controller.combinations) > 0,
-    }
-    if what := next((name for name, is_there in computed.items() if is_there), ""):
-        raise SettingError(
-            f"number is 'fixed', and {what} computed in double precision: use 'double' or 'float'."
-        )
-    low, high = space_bounds(controller.observation_space)
-    endless = unbounded(controller.observation_space)
-    reach = np.where(endless, 0.0, np.maximum(np.abs(low), np.abs(high)))
-    inner = controller.feature >= 0
-    for j, t in zip(controller.feature[inner].tolist(), controller.threshold[inner].tolist(), strict=True):
-        if math.isfinite(t):
-            reach[j] = max(reach[j], abs(t))
-    for ends in () if guard is None else (guard.low, guard.high):
-        reach = np.where(np.isfinite(ends), np.maximum(reach, np.nextafter(np.abs(ends), np.inf)), reach)
-    if controller.discrete:
-        return Fixed(Fixed.reaching(reach, np.empty(0)).observation_bits, (0,))
-    values = np.abs(np.vstack([constant_actions(controller), np.array(safe)]))
-    return Fixed.reaching(reach, values.max(axis=0))
 
 
 def constant_actions(controller: Controller) -> Floats:
@@ -381,3 +353,62 @@ def limits(space: Box | Discrete, tolerance: float = TOLERANCE) -> tuple[Floats,
     reach = high - low
     margin = tolerance * np.where(np.isfinite(reach), reach, 0.0)
     return low - margin, high + margin
+
+
+class ExportedPolicy(Policy):
+    """The policy of exported code: with its number type and its safe action.
+
+    It computes what exported files are compared with, so its actions equal theirs to the last bit.
+
+    Parameters
+    ----------
+    tree, number, safe_action, tolerance
+        As in `spaql.export.write`.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+    >>> tree = spaql.controller_of(agent.learn(iterations=100, progress_bar=False))
+    >>> exported = ExportedPolicy(tree, number="float", safe_action="push left")
+    >>> 150 < spaql.evaluate(exported, agent.problem, episodes=20).mean <= 200
+    True
+    """
+
+    def __init__(
+        self,
+        tree: Controller,
+        *,
+        number: str = "double",
+        safe_action: float | str | Sequence[float] | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> None:
+        if tree.remembers:
+            raise SettingError(
+                "Code of a controller with memory acts as the controller itself: evaluate that."
+            )
+        self.machine = machine_of(tree, number, safe_action, (), tolerance)
+        self.observation_space = tree.observation_space
+        self.action_space = tree.action_space
+
+    def act(
+        self,
+        observations: NDArray[Any],
+        steps: NDArray[np.int64] | None = None,
+        rng: Rng | None = None,
+    ) -> Any:
+        """Return a raw action for each observation of a batch."""
+        inputs = self._inputs(observations)
+        return environment_actions(self.action_space, self.machine.wanted(inputs) - self.machine.first)
+
+    def is_safe_action(self, observations: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return, for rows of observations, which get the safe action instead of that of the policy."""
+        inputs = self._inputs(observations)
+        _, wishes, valid = self.machine.sample(inputs, self.machine.arrays.new_memories(len(inputs)))
+        if self.machine.discrete:
+            return ~valid
+        return np.asarray(~valid | np.isnan(wishes).any(axis=1))
+
+    def _inputs(self, observations: NDArray[Any]) -> NDArray[Any]:
+        batch = np.asarray(observations, np.float64).reshape(len(observations), -1)
+        return self.machine.number.inputs(batch)

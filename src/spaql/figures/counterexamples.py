@@ -76,7 +76,7 @@ def compute_counterexample(path: Path, source: Agent | Design) -> Counterexample
     if counterexample is None:
         raise SettingError(f"No counterexample was found when {path} was verified: {verdict.sentence}.")
     loop = verified_loop(verdict, source)
-    episode = played_with_actions(loop.dynamics, loop.player, counterexample.start, delayed=verdict.delayed)
+    episode = played_with_actions(loop.dynamics, loop.tree, counterexample.start, delayed=verdict.delayed)
     steps = list(islice(episode, counterexample.step + 1 + _AFTER))
     if steps[counterexample.step][0] != counterexample.state:
         raise SettingError(

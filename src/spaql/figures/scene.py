@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spaql.agents import PlanTree
 from spaql.controllers import Controller, PartitionPolicy, Policy
 from spaql.controllers.build import tree_number
-from spaql.controllers.resolve import opened, policy_of
+from spaql.controllers.policy import opened, policy_of
 from spaql.errors import SettingError
 from spaql.evaluation.episodes import Evaluable, Playable
 from spaql.figures.names import NAMES

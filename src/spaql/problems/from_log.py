@@ -18,8 +18,8 @@ from spaql.problems.log_tables import Floats, find_column
 from spaql.problems.meaning import check_meaning
 from spaql.problems.problem import Problem
 from spaql.problems.stage_cost import ConstraintLike, StageCost
-from spaql.program.formula import Formula
 from spaql.program.ir import names_in
+from spaql.program.parser import Formula
 from spaql.spaces import StandardActions, StandardStates, identifier
 from spaql.values import whole_number
 

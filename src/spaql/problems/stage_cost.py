@@ -16,9 +16,8 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.program.compiled import Source
-from spaql.program.formula import Formula
-from spaql.program.parser import renamed
+from spaql.program.compiled import FunctionSource
+from spaql.program.parser import Formula, renamed
 from spaql.spaces import StandardActions, action_names, identifier
 from spaql.values import real_number
 
@@ -218,7 +217,7 @@ def reward_function(stage: StageCost, *, listed: bool) -> Callable[..., float]:
     places = {name: f"seen[{j}]" for j, name in enumerate(stage.observations)}
     places |= {name: "float(action)" if listed else f"action[{j}]" for j, name in enumerate(stage.actions)}
     cost, held = stage._parsed
-    source = Source(places)
+    source = FunctionSource(places)
     total = source.set("reward") if cost is None else source.set(f"-{source.add(cost.expression)}")
     for expression, constraint in zip(held, stage.constraints, strict=True):
         if constraint.price is not None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.program.recorder import RECORDERS, NotTracedError
-from spaql.program.symbols import Elementwise, Symbol, apply, lifted
+from spaql.program.symbols import OPERATORS, Elementwise, Symbol, apply, lifted
 
 _SUM_UNIT = 2.0**-24
 """Of a sum of products in single precision, 2**-23: more than rounding in any order, of up to 100 terms."""
@@ -69,9 +69,9 @@ class Array(Elementwise):
         else:
             self.values[key] = double(value)
 
-    def operated(self, name: str, first: Any, second: Any) -> Array:
+    def operated(self, operator: str, first: Any, second: Any) -> Array:
         """Return the array of an operation on each element."""
-        return broadcast(lambda a, b: apply(name, lifted(a), lifted(b)), first, second)
+        return broadcast(lambda a, b: apply(OPERATORS[operator], lifted(a), lifted(b)), first, second)
 
     def __iadd__(self, other: Any) -> Array:
         self[...] = self + other

@@ -29,7 +29,7 @@ from spaql.program.ir import (
 _CALLED = [*OPERATORS.values(), *(form.function for form in FUNCTIONS.values())]
 
 
-class Source:
+class FunctionSource:
     """The statements of a function, written operation by operation.
 
     Parameters

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from spaql.kernels import controller as kernels
-from spaql.program.angles import FLAGS, VARIABLES
-from spaql.program.features import Features
+from spaql.program.features import ANGLE_FLAGS, ANGLE_VARIABLES, FeatureWriter
 from spaql.program.ir import (
     All,
     Assign,
@@ -25,11 +24,9 @@ from spaql.program.ir import (
     State,
     Statement,
     clamped,
-    minus,
-    plus,
 )
 from spaql.program.manual import manual_action
-from spaql.program.rules import Rules
+from spaql.program.rules import RuleWriter
 from spaql.program.specification import Specification
 
 
@@ -43,8 +40,8 @@ class _Writer:
         self._spec = spec
         self._names = spec.names
         self._arrays = spec.controller.arrays
-        self._rules = Rules(spec)
-        self._features = Features(spec, self._rules.gains)
+        self._rules = RuleWriter(spec)
+        self._features = FeatureWriter(spec, self._rules.gains)
 
     def written(self) -> tuple[Program, dict[str, Program]]:
         names = self._names
@@ -83,7 +80,7 @@ class _Writer:
             yield from names.cuts
             yield from (names.gains[pair] for pair in self._rules.gains)
         if kernels.ANGLE in self._spec.kinds:
-            yield from VARIABLES
+            yield from ANGLE_VARIABLES
 
     def _flags(self) -> Iterator[str]:
         if self._rules.gains:
@@ -91,7 +88,7 @@ class _Writer:
         if len(self._arrays.margin):
             yield "keep"
         if kernels.ANGLE in self._spec.kinds:
-            yield from FLAGS
+            yield from ANGLE_FLAGS
 
     def _state(self) -> Iterator[State]:
         if not self._spec.remembers:
@@ -108,15 +105,15 @@ class _Writer:
 
     def _invalid(self) -> Iterator[Condition]:
         number = self._spec.number
-        for j, (word, (low, high)) in enumerate(zip(self._names.observations, self._spec.ends, strict=True)):
+        for word, (low, high) in zip(self._names.observations, self._spec.ends, strict=True):
             x = Name(word)
             if low > -math.inf:
-                yield Not(Compare(">=", x, Number(number.threshold(j, low))))
+                yield Not(x >= number.up(low))
             if high < math.inf:
-                beyond = number.threshold(j, math.nextafter(high, math.inf))
+                beyond = number.up(math.nextafter(high, math.inf))
                 exact = number.name == "double" or self._spec.remembers
-                yield Not(Compare("<=", x, Number(high)) if exact else Compare("<", x, Number(beyond)))
-            if math.isinf(low) and math.isinf(high) and number.name != "fixed":
+                yield Not(x <= high if exact else x < beyond)
+            if math.isinf(low) and math.isinf(high):
                 yield Compare("!=", x, x)
 
     def _fallback(self) -> Iterator[Statement]:
@@ -146,7 +143,7 @@ class _Writer:
             last = names.last[k]
             target = names.target[k]
             if safe is None:
-                yield Assign(action, plus(Name(last), Number(float(first))) if first else Name(last))
+                yield Assign(action, Name(last) + float(first) if first else Name(last))
                 continue
             yield Assign(action, Number(safe[k]))
             yield from (Assign(name, Number(safe[k] - first)) for name in (last, target))
@@ -170,16 +167,16 @@ class _Writer:
         cut = names.cuts[k]
         yield Assign(cut, Name(wish))
         # NaN is neither at most nor above anything; here GCC makes more of this than of x != x.
-        unknown = Not(Some((Compare("<=", Name(wish), Number(0.0)), Compare(">", Name(wish), Number(0.0)))))
+        unknown = Not(Some((Name(wish) <= 0.0, Name(wish) > 0.0)))
         yield If(unknown, (Assign(wish, last),))
         if self._spec.manual:
             yield If(Flag("manual"), (manual_action(names, k),))
         yield from self._within_limits(k)
-        yield Assign(cut, minus(Name(cut), Name(wish)))
+        yield Assign(cut, Name(cut) - Name(wish))
         yield Assign(action, Name(wish))
         if band > 0.0:
-            sides = (minus(Name(wish), last), minus(last, Name(wish)))
-            small: list[Condition] = [Compare("<", side, Number(band)) for side in sides]
+            sides = (Name(wish) - last, last - Name(wish))
+            small: list[Condition] = [side < band for side in sides]
             small += [Not(Flag("manual"))] if self._spec.manual else []
             yield If(All(tuple(small)), (Assign(action, last),))
 
@@ -190,7 +187,7 @@ class _Writer:
         rate = float(limit[kernels.RATE, k])
         if rate < math.inf:
             last = Name(self._names.last[k])
-            yield from clamped(wish, minus(last, Number(rate)), plus(last, Number(rate)))
+            yield from clamped(wish, last - rate, last + rate)
         ends = (float(limit[row, k]) for row in (kernels.LOW, kernels.HIGH))
         yield from clamped(wish, *(None if math.isinf(end) else Number(end) for end in ends))
 

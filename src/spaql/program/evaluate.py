@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spaql.program.functions import COMPARISONS, FUNCTIONS, OPERATORS
 from spaql.program.ir import (
@@ -107,8 +108,8 @@ class Interpreter(Evaluator):
 
     Examples
     --------
-    >>> from spaql.program.ir import State, plus
-    >>> total = Assign("sum", plus(Name("sum"), Name("x")))
+    >>> from spaql.program.ir import State
+    >>> total = Assign("sum", Name("sum") + Name("x"))
     >>> copied = Assign("y", Name("sum"))
     >>> adder = Interpreter(Program(("x",), ("y",), (State("sum", 0.0),), (), (), (total, copied)))
     >>> [adder([x])[0].item() for x in (1.0, 2.5)]
@@ -157,3 +158,25 @@ class Interpreter(Evaluator):
                     self.values.update(zip(names, outputs, strict=True))
                 case Note():
                     pass
+
+
+class RowsInterpreter(Evaluator):
+    """Programs of one sample, each run for all rows of arrays at once; their variables are in `values`."""
+
+    def run(self, statements: Sequence[Statement], rows: NDArray[np.bool_]) -> None:
+        """Run statements that call no parts, in some of the rows."""
+        for statement in statements if rows.any() else ():
+            match statement:
+                case Assign(name, value):
+                    self._set(name, self.number(value), rows)
+                case SetFlag(name, value):
+                    self._set(name, value if isinstance(value, bool) else self.holds(value), rows)
+                case SetLeaf(number):
+                    self._set("leaf", number, rows)
+                case If(condition, then, otherwise):
+                    holds = self.holds(condition)
+                    self.run(then, rows & holds)
+                    self.run(otherwise, rows & ~holds)
+
+    def _set(self, name: str, value: Any, rows: NDArray[np.bool_]) -> None:
+        self.values[name] = np.where(rows, value, self.values.get(name, value))

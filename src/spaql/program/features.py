@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from spaql.kernels import controller as kernels
-from spaql.program.angles import arc_tangent, wrapped
 from spaql.program.ir import (
+    All,
     Assign,
-    Binary,
     Compare,
     Expression,
     Flag,
@@ -20,15 +19,72 @@ from spaql.program.ir import (
     Some,
     Statement,
     clamped,
-    minus,
-    plus,
-    times,
 )
 from spaql.program.manual import manual_integrals
 from spaql.program.specification import Specification
 
+ANGLE_VARIABLES = ("angle_a", "angle_b", "angle_t", "angle_z", "angle_p", "angle_q")
+ANGLE_FLAGS = ("angle_steep", "angle_turned")
+"""The variables of `arc_tangent`."""
+_P = (
+    -8.750608600031904122785e-1,
+    -1.615753718733365076637e1,
+    -7.500855792314704667340e1,
+    -1.228866684490136173410e2,
+    -6.485021904942025371773e1,
+)
+_Q = (
+    2.485846490142306297962e1,
+    1.650270098316988542046e2,
+    4.328810604912902668951e2,
+    4.853903996359136964868e2,
+    1.945506571482613964425e2,
+)
 
-class Features:
+
+def wrapped(x: str, setpoint: Expression, output: Expression) -> Iterator[Statement]:
+    """Yield the statements of a wrapped error."""
+    half = Number(3.141592653589793)
+    turn = Number(6.283185307179586)
+    above = Name(x) > half
+    below = Name(x) < -3.141592653589793
+    yield Assign(x, setpoint - output)
+    up = If(below, (Assign(x, Name(x) + turn),))
+    yield If(above, (Assign(x, Name(x) - turn),), (up,))
+
+
+def arc_tangent(x: str, y: Expression, cosine: Expression) -> Iterator[Statement]:
+    """Yield the statements of `spaql.kernels.angles.arc_tangent`."""
+    a, b, t, z, p, q = (Name(name) for name in ANGLE_VARIABLES)
+    zero = Number(0.0)
+    one = Number(1.0)
+    for name, value in (("angle_a", y), ("angle_b", cosine)):
+        negative = value < zero
+        yield If(negative, (Assign(name, zero - value),), (Assign(name, value),))
+    steep = Flag("angle_steep")
+    turned = Flag("angle_turned")
+    poly: list[Statement] = [Assign("angle_z", t * t), Assign("angle_p", Number(_P[0]))]
+    poly += [Assign("angle_p", p * z + c) for c in _P[1:]]
+    poly += [Assign("angle_q", z + _Q[0])]
+    poly += [Assign("angle_q", q * z + c) for c in _Q[1:]]
+    angle = t + t * (z * p / q)
+    body = (
+        SetFlag("angle_steep", a > b),
+        If(steep, (Assign("angle_t", b / a),), (Assign("angle_t", a / b),)),
+        SetFlag("angle_turned", t > 0.66),
+        If(turned, (Assign("angle_t", (t - one) / (t + one)),)),
+        *poly,
+        Assign(x, angle),
+        If(turned, (Assign(x, Name(x) + 0.7853981633974483),)),
+        If(steep, (Assign(x, Number(1.5707963267948966) - Name(x)),)),
+        If(cosine < zero, (Assign(x, Number(3.141592653589793) - Name(x)),)),
+        If(y < zero, (Assign(x, zero - Name(x)),)),
+    )
+    origin = All((a <= zero, b <= zero))
+    yield If(origin, (Assign(x, zero),), body)
+
+
+class FeatureWriter:
     """Computed features: of the observation, of earlier ones and of what they remember."""
 
     def __init__(self, spec: Specification, gains: Sequence[tuple[int, int]]) -> None:
@@ -74,23 +130,23 @@ class Features:
         if kind == kernels.ANGLE_ERROR:
             yield from wrapped(x, here, other)
             return
-        static = {kernels.ERROR: minus(here, other), kernels.PRODUCT: times(here, other)}
-        static[kernels.SQUARE] = times(here, here)
+        static = {kernels.ERROR: here - other, kernels.PRODUCT: here * other}
+        static[kernels.SQUARE] = here * here
         if kind in static:
             yield Assign(x, static[kind])
             return
         before = Name(self._slot(i))
         if kind == kernels.DIFFERENCE:
-            yield _started(x, minus(here, before), Number(0.0))
+            yield _started(x, here - before, Number(0.0))
         elif kind == kernels.LAG:
             yield _started(x, Name(self._slot(i, samples - 1)), here)
         elif kind == kernels.LOW_PASS:
-            yield _started(x, plus(before, times(parameter, minus(here, before))), here)
+            yield _started(x, before + parameter * (here - before), here)
         elif kind == kernels.DERIVATIVE:
             last = Name(self._slot(i, 1))
             share = Number(float(setting[kernels.BOUND]))
-            quotient = Binary("/", minus(here, before), parameter)
-            yield _started(x, plus(last, times(share, minus(quotient, last))), Number(0.0))
+            quotient = (here - before) / parameter
+            yield _started(x, last + share * (quotient - last), Number(0.0))
 
     def _integrals(self) -> Iterator[Statement]:
         """Yield the statements that update all integrals."""
@@ -134,7 +190,7 @@ class Features:
         sample = Number(float(self._arrays.setting[i, kernels.PARAMETER]))
         slot = self._slot(i)
         changed = Compare("!=", self._spec.given[component], Name(self._names.last[component]))
-        yield If(changed, (Assign(slot, sample),), (Assign(slot, plus(Name(slot), sample)),))
+        yield If(changed, (Assign(slot, sample),), (Assign(slot, Name(slot) + sample),))
         yield from clamped(slot, None, Number(float(self._arrays.setting[i, kernels.BOUND])))
 
     def _integrate(self, i: int) -> Iterator[Statement]:
@@ -145,13 +201,11 @@ class Features:
         here = self._value(int(self._arrays.feature[i, kernels.FIRST]))
         bound = float(setting[kernels.BOUND])
         add = (
-            Assign(slot, plus(Name(slot), times(Number(float(setting[kernels.PARAMETER])), here))),
+            Assign(slot, Name(slot) + Number(float(setting[kernels.PARAMETER])) * here),
             *clamped(slot, Number(-bound), Number(bound)),
         )
         pushes = tuple(
-            Compare(">", times(times(Name(names.cuts[k]), Name(names.gains[j, k])), here), Number(0.0))
-            for j, k in self._gains
-            if j == i
+            Name(names.cuts[k]) * Name(names.gains[j, k]) * here > 0.0 for j, k in self._gains if j == i
         )
         if not pushes:
             yield from add

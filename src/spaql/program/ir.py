@@ -10,24 +10,79 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
+
+
+class Arithmetic:
+    """The operators of what is computed with."""
+
+    __slots__ = ()
+
+    def operated(self, operator: str, first: Any, second: Any) -> Any:
+        """Return the result of an operation, of which one operand is this object."""
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> Any:
+        return self.operated("+", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self.operated("+", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self.operated("-", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.operated("-", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self.operated("*", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self.operated("*", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.operated("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.operated("/", other, self)
+
+
+class Operand(Arithmetic):
+    """An expression: its operators return expressions and conditions, and numbers stand for constants."""
+
+    def operated(self, operator: str, first: Expression | float, second: Expression | float) -> Binary:
+        """Return an operation."""
+        return Binary(operator, expression(first), expression(second))
+
+    def __lt__(self, other: Expression | float) -> Compare:
+        return Compare("<", self, expression(other))  # type: ignore[arg-type]
+
+    def __le__(self, other: Expression | float) -> Compare:
+        return Compare("<=", self, expression(other))  # type: ignore[arg-type]
+
+    def __gt__(self, other: Expression | float) -> Compare:
+        return Compare(">", self, expression(other))  # type: ignore[arg-type]
+
+    def __ge__(self, other: Expression | float) -> Compare:
+        return Compare(">=", self, expression(other))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Operand):
     """A finite constant."""
 
     value: float
 
 
 @dataclass(frozen=True)
-class Name:
+class Name(Operand):
     """The value of a variable."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Binary:
+class Binary(Operand):
     """An operation of two numbers: `+`, `-`, `*` or `/`; in expressions of users also `%` or `**`."""
 
     operator: str
@@ -36,7 +91,7 @@ class Binary:
 
 
 @dataclass(frozen=True)
-class Function:
+class Function(Operand):
     """The value of a function of `spaql.program.functions`; controllers use none."""
 
     name: str
@@ -44,7 +99,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Select:
+class Select(Operand):
     """One of two numbers, by a condition; controllers use none."""
 
     condition: Condition
@@ -211,24 +266,9 @@ def _content(part: object) -> object:
     return [type(part).__name__, named]
 
 
-def plus(left: Expression, right: Expression) -> Expression:
-    """Return a sum."""
-    return Binary("+", left, right)
-
-
-def minus(left: Expression, right: Expression) -> Expression:
-    """Return a difference."""
-    return Binary("-", left, right)
-
-
-def times(left: Expression, right: Expression) -> Expression:
-    """Return a product."""
-    return Binary("*", left, right)
-
-
-def expression(value: float | Name) -> Number | Name:
-    """Return a constant or a variable as an expression."""
-    return value if isinstance(value, Name) else Number(value)
+def expression(value: Expression | float) -> Expression:
+    """Return a constant as an expression, and an expression as it is."""
+    return value if isinstance(value, Operand) else Number(value)
 
 
 def weighted(weights: Sequence[float | Name], names: Sequence[str], start: float | Name = 0.0) -> Expression:
@@ -236,24 +276,25 @@ def weighted(weights: Sequence[float | Name], names: Sequence[str], start: float
 
     Examples
     --------
-    >>> weighted([2.0, 0.0], ["x", "y"]) == times(Number(2.0), Name("x"))
+    >>> weighted([2.0, 0.0], ["x", "y"]) == 2.0 * Name("x")
     True
     """
     terms: list[Expression] = [expression(start)] if start != 0.0 else []
     for weight, name in zip(weights, names, strict=True):
         if weight != 0.0:
-            terms.append(Name(name) if weight == 1.0 else times(expression(weight), Name(name)))
+            terms.append(Name(name) if weight == 1.0 else expression(weight) * Name(name))
     total: Expression = terms[0] if terms else Number(0.0)
     for term in terms[1:]:
-        total = plus(total, term)
+        total = total + term
     return total
 
 
 def clamped(name: str, low: Expression | None, high: Expression | None) -> Iterator[Statement]:
     """Yield the statements that bring a number into a range; an end that is None is not there."""
-    for operator, end in (("<", low), (">", high)):
-        if end is not None:
-            yield If(Compare(operator, Name(name), end), (Assign(name, end),))
+    if low is not None:
+        yield If(Name(name) < low, (Assign(name, low),))
+    if high is not None:
+        yield If(Name(name) > high, (Assign(name, high),))
 
 
 def names_in(node: object) -> Iterator[str]:

@@ -1,4 +1,12 @@
-"""Manual mode and tracking in programs: `spaql.controllers.tracking`, written out."""
+"""Manual mode and tracking of a controller with memory: actions that others gave, and bumpless transfer.
+
+In manual mode an operator gives the action: it is held within the rate limit and the range, without the dead
+band. One that is NaN or beyond 1e30 is not valid: the last action is held. Lags, filters and differences
+follow the observation. In automatic mode a limiter, a selector or a local switch after the controller may
+apply another action than it gave, which is tracked. The memory follows in the same way: the action counts as
+the last one, and the integrals are shifted by the difference between the two actions over their gains (back
+calculation), so that the law would have given that action.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +33,6 @@ from spaql.program.ir import (
     State,
     Statement,
     clamped,
-    minus,
-    times,
 )
 from spaql.program.specification import Names, Specification
 
@@ -55,9 +61,9 @@ def _applied(spec: Specification, k: int) -> Statement:
     newest = (feature[:, kernels.KIND] == kernels.LAST_ACTION) & (feature[:, kernels.FIRST] == k)
     slots = (spec.memory_word(i) for i in np.flatnonzero(newest).tolist())
     correct = (
-        Assign(cut, minus(last, applied)),
+        Assign(cut, last - applied),
         Assign(names.last[k], applied),
-        Assign(target, minus(Name(target), Name(cut))),
+        Assign(target, Name(target) - Name(cut)),
         *(Assign(slot, applied) for slot in slots),
     )
     return If(All(tuple(valid)), correct, (Assign(cut, Number(0.0)),))
@@ -65,7 +71,7 @@ def _applied(spec: Specification, k: int) -> Statement:
 
 def in_range(value: Expression) -> tuple[Condition, ...]:
     """Return the conditions that an action is valid: not NaN, and within 1e30."""
-    return Compare(">=", value, Number(-kernels.LARGEST)), Compare("<=", value, Number(kernels.LARGEST))
+    return value >= -kernels.LARGEST, value <= kernels.LARGEST
 
 
 def manual_action(names: Names, k: int) -> Statement:
@@ -113,5 +119,5 @@ def _shifted(spec: Specification, gains: Floats) -> Iterator[Statement]:
         slot = spec.memory_word(i)
         total: Expression = Name(slot)
         for gain, cut in zip(gains[i].tolist(), spec.names.cuts, strict=True):
-            total = minus(total, times(Number(gain), Name(cut))) if gain else total
+            total = total - Number(gain) * Name(cut) if gain else total
         yield Assign(slot, total)

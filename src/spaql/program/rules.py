@@ -25,7 +25,6 @@ from spaql.program.ir import (
     SetLeaf,
     Statement,
     expression,
-    plus,
     weighted,
 )
 from spaql.program.specification import Specification
@@ -51,7 +50,7 @@ def adjustable_name(node: int, k: int, j: int) -> str:
     return f"tree${node}_{k}_{j}"
 
 
-class Rules:
+class RuleWriter:
     """From what rules read to what laws ask for, or to a discrete action."""
 
     def __init__(self, spec: Specification) -> None:
@@ -93,8 +92,8 @@ class Rules:
 
     def constant_action(self, action: Sequence[float]) -> Iterator[Statement]:
         """Yield the statements of a constant action."""
-        for k, (word, x) in enumerate(zip(self._names.actions, action, strict=True)):
-            yield Assign(word, Number(self._spec.number.value(k, x)))
+        for word, x in zip(self._names.actions, action, strict=True):
+            yield Assign(word, Number(self._spec.number.value(x)))
 
     def _terms(self, row: int) -> Terms:
         """Return the columns and weights of a row, in their order."""
@@ -121,8 +120,8 @@ class Rules:
 
     def _followed(self, node: int) -> int:
         """Return the first node from a node on that is a leaf, or a rule with a choice."""
-        while self._arrays.node[node, kernels.LEFT] >= 0 and (child := self._decided(node)) is not None:
-            node = child
+        while self._arrays.node[node, kernels.LEFT] >= 0 and self._threshold(node) == -math.inf:
+            node = int(self._arrays.node[node, kernels.RIGHT])  # nothing is below it
         return node
 
     def _share_sums(self) -> None:
@@ -178,17 +177,7 @@ class Rules:
             return constant
         if math.isinf(constant):
             return constant
-        return self._spec.number.threshold(column, constant)
-
-    def _decided(self, node: int) -> int | None:
-        """Return the child that a rule always leads to, if there is one."""
-        threshold = self._threshold(node)
-        left, right = self._arrays.node[node, [kernels.LEFT, kernels.RIGHT]].tolist()
-        if threshold == -math.inf:  # nothing is below it
-            return int(right)
-        if threshold == math.inf and self._spec.number.name == "fixed":
-            return int(left)
-        return None
+        return self._spec.number.up(constant)
 
     def _below(self, node: int, *, below: bool = True, margin: float = 0.0) -> Condition:
         """Return whether what a rule compares is below its threshold and a margin, or whether it is not."""
@@ -197,15 +186,15 @@ class Rules:
         if threshold == math.inf:
             less = "<="
             more = ">"
-            end = expression(LARGEST)
+            end: Expression = Number(LARGEST)
         else:
             bound = self._parameter(node, 0, 0, threshold)
             less = "<"
             more = ">="
-            if isinstance(bound, float):
-                end = Number(bound + margin)
+            if isinstance(bound, Name) and margin:
+                end = bound + margin
             else:
-                end = plus(bound, Number(margin)) if margin else bound  # type: ignore[assignment]
+                end = bound if isinstance(bound, Name) else Number(bound + margin)
         if below:
             return Compare(less, compared, end)
         plain = isinstance(compared, Name) and compared.name in self._names.observations
@@ -293,7 +282,7 @@ class Rules:
                 continue
             law = self._weighted_law(leaf, k, constant)
             velocity = self._arrays.shape[kernels.VELOCITY]
-            yield Assign(names.wishes[k], plus(Name(names.target[k]), law) if velocity else law)
+            yield Assign(names.wishes[k], Name(names.target[k]) + law if velocity else law)
         n = len(names.observations)
         for i, k in self.gains:
             yield Assign(names.gains[i, k], self._gain(leaf, k, n + i))
@@ -301,7 +290,7 @@ class Rules:
     def _constant(self, k: int, x: float) -> float:
         """Return a constant within the range of the action, as the program has it."""
         low, high = self._arrays.limit[[kernels.LOW, kernels.HIGH], k].tolist()
-        return self._spec.number.value(k, min(max(x, low), high))
+        return self._spec.number.value(min(max(x, low), high))
 
     def _weighted_law(self, leaf: int, k: int, constant: float) -> Expression:
         start = self._parameter(leaf, k, 0, constant)
@@ -349,9 +338,7 @@ class Rules:
         yield from self._chosen(0)
         for k, value in scores:
             yield Assign("score", value)
-            yield If(
-                Compare(">", Name("score"), Name("best")), (Assign("best", Name("score")), *self._chosen(k))
-            )
+            yield If(Name("score") > Name("best"), (Assign("best", Name("score")), *self._chosen(k)))
 
     def _use(self, *words: str) -> None:
         self.further += [word for word in words if word not in self.further]

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from spaql.kernels import controller as kernels
 from spaql.kernels.controller import ControllerArrays, Floats
-from spaql.program.ir import Expression, Name, Number, minus
-
-
-class MachineNumber(Protocol):
-    """A number type of a machine; see `spaql.program.numbers`."""
-
-    name: str
-
-    def threshold(self, feature: int, x: float) -> float:
-        """Return the smallest number of the machine that is not below x, as the program has it."""
-
-    def value(self, component: int, x: float) -> float:
-        """Return a component of an action, as the program has it."""
+from spaql.program.ir import Expression, Name, Number
+from spaql.program.numbers import NumberType
 
 
 @dataclass(frozen=True)
@@ -63,7 +51,7 @@ class Specification:
 
     controller: ControllerArrays
     names: Names
-    number: MachineNumber
+    number: NumberType
     ends: Sequence[tuple[float, float]]
     """The lowest and the highest valid reading of each observation; may be infinite."""
     safe: tuple[float, ...] | None
@@ -102,7 +90,7 @@ class Specification:
     def given(self) -> list[Expression]:
         """The action of a sample, as it is remembered: of a list, its number from 0 on."""
         first = Number(float(self.first))
-        return [minus(Name(name), first) if self.first else Name(name) for name in self.names.actions]
+        return [Name(name) - first if self.first else Name(name) for name in self.names.actions]
 
     @property
     def kinds(self) -> list[int]:

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from spaql.program.ir import Arithmetic
 from spaql.program.operations import OPERATIONS
 from spaql.program.recorder import RECORDERS, NotTracedError
 
+OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
+"""The operations of operators."""
 INDEX_RANGE = 256
 """Most values of an index into a table."""
 WHOLE_MOST = 2.0**53
@@ -87,40 +90,6 @@ def lifted(x: Any) -> Symbol:
     raise NotTracedError(f"a {type(x).__name__} is used as a number: compute with floats")
 
 
-class Arithmetic:
-    """The operators of what is computed with: a symbol, or an array of them."""
-
-    __slots__ = ()
-
-    def operated(self, name: str, first: Any, second: Any) -> Any:
-        """Return the result of an operation, of which one operand is this object."""
-        raise NotImplementedError
-
-    def __add__(self, other: Any) -> Any:
-        return self.operated("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self.operated("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return self.operated("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self.operated("sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return self.operated("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self.operated("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self.operated("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.operated("div", other, self)
-
-
 class Elementwise(Arithmetic):
     """What works element by element: the base of arrays of symbols."""
 
@@ -141,11 +110,11 @@ class Symbol(Arithmetic):
         self.row = row
         self.precision = precision
 
-    def operated(self, name: str, first: Any, second: Any) -> Any:
+    def operated(self, operator: str, first: Any, second: Any) -> Any:
         """Return the symbol of an operation; of an array, NotImplemented, as it knows better."""
         if isinstance(first, Elementwise) or isinstance(second, Elementwise):
             return NotImplemented
-        return apply(name, lifted(first), lifted(second))
+        return apply(OPERATORS[operator], lifted(first), lifted(second))
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Symbol) and other.row == self.row:

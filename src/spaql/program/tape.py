@@ -1,4 +1,4 @@
-"""Tapes: the form of a program that kernels and the prover read.
+"""Tapes: the form of a program that kernels and the prover read, and its JavaScript.
 
 A tape lists operations, each of them once, and ends in a decision tree over comparisons of their results. It
 has no state: what a function remembers is among its inputs and outputs. Its inputs are numbers, never NaN.
@@ -6,6 +6,7 @@ has no state: what a function remembers is among its inputs and outputs. Its inp
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.verify.codes import CODE, CONDITIONS, TapeArrays
-from spaql.kernels.verify.codes import OPERATIONS as NAMES
-from spaql.kernels.verify.points import run_point
-from spaql.program.operations import Row, moved, operands
+from spaql.kernels.verify.points import CODE, CONDITIONS, TapeArrays, run_point
+from spaql.kernels.verify.points import OPERATIONS as NAMES
+from spaql.program.operations import OPERATIONS, Row, moved, operands
 
 Floats = NDArray[np.float64]
 DecisionTree = tuple[Any, ...]
@@ -174,3 +174,45 @@ def _with_operands(rows: Sequence[Row], roots: Sequence[int]) -> list[int]:
         if number in needed:
             needed.update(operands(rows[number]))
     return sorted(needed)
+
+
+JAVASCRIPT_HELPERS = """
+const mod = (a, b) => { const m = a % b; return m !== 0 && (m < 0) !== (b < 0) ? m + b : m; };
+const interp = (table, x) => {
+  const [at, is] = table;
+  if (x <= at[0]) return is[0];
+  for (let i = 1; i < at.length; i++)
+    if (x < at[i]) return (is[i] - is[i - 1]) / (at[i] - at[i - 1]) * (x - at[i - 1]) + is[i - 1];
+  return Number.isNaN(x) ? x : is[is.length - 1];
+};
+"""
+"""The functions that operations call."""
+
+
+def javascript_function(name: str, tape: Tape, *, ended: bool) -> str:
+    """Return a tape as a JavaScript function of an array; the last number may be whether it `ended`."""
+    tables = [json.dumps(table) for table in tape.tables]
+    lines = []
+    for i, row in enumerate(tape.operations):
+        kind, first, second, value = row
+        table = tables[second] if kind == "interp" else ""
+        arguments = [f"r{place}" for place in operands(row)]
+        form = OPERATIONS[kind].javascript
+        lines.append(
+            f"const r{i} = {form.format(*arguments, value=json.dumps(value), first=first, table=table)};"
+        )
+    lines.append(_returned(tape.decisions, ended))
+    body = "\n".join(lines)
+    return f"const {name} = (x) => {{\n{body}\n}};\n"
+
+
+def _returned(node: DecisionTree, ended: bool) -> str:
+    """Return a decision tree as nested conditions."""
+    if len(node) == 2:
+        results = [f"r{row}" for row in node[0]]
+        flag = [str(int(node[1]))] if ended else []
+        return f"return [{', '.join(results + flag)}];"
+    (kind, a, b), *sides = node
+    then, otherwise = (_returned(side, ended) for side in sides)
+    sign = "===" if kind == "==" else kind
+    return f"if (r{a} {sign} r{b}) {{ {then} }} else {{ {otherwise} }}"

@@ -9,10 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.verify.closed_loop import new_memory, put_box
-from spaql.kernels.verify.closure import CLOSED, OPEN, Reached, mark, new_reached, spread_out
 from spaql.kernels.verify.forms import A
 from spaql.kernels.verify.points import play
-from spaql.kernels.verify.search import Rules, new_desk
+from spaql.kernels.verify.search import (
+    CLOSED,
+    OPEN,
+    CellRules,
+    Reached,
+    mark,
+    new_desk,
+    new_reached,
+    spread_out,
+)
 from spaql.verify.closed_loop import ClosedLoop, box_of
 from spaql.verify.prover import Clock, Progress, starts_of
 from spaql.verify.statement import Statement
@@ -75,8 +83,8 @@ class ForwardSearch:
         """Add the cells of the starts."""
         return int(mark(reached, self._starts, 0, self.low, self.high, self._desk.at, self._memory.e))
 
-    def _rules(self, steps: int) -> Rules:
-        return Rules(False, False, *self._keep, np.full(len(self.low), np.inf), steps, 1, _TOGETHER)
+    def _rules(self, steps: int) -> CellRules:
+        return CellRules(False, False, *self._keep, np.full(len(self.low), np.inf), steps, 1, _TOGETHER)
 
     def _play(self, samples: int, steps: int) -> tuple[Floats, NDArray[np.int64]]:
         """Play the corners of the starts, and starts at random."""

@@ -1,8 +1,7 @@
 """The guard of proofs: episodes of the compiled plant from proven states, before "proven" is said.
 
 A proof is about what the tracer read of a plant and how sets were followed. The guard shares neither: it
-plays the compiled functions that training uses with the controller as it is exported. What contradicts the
-verdict is a fault of the prover.
+plays the compiled functions that training uses. What contradicts the verdict is a fault of the prover.
 """
 
 from __future__ import annotations
@@ -16,11 +15,10 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.controllers import Controller
 from spaql.errors import ContradictedProofError
 from spaql.formatting import counted
 from spaql.kernels.jit import ENABLED
-from spaql.kernels.verify.codes import CONST
+from spaql.kernels.verify.points import CONST
 from spaql.verify.closed_loop import ClosedLoop, box_of
 from spaql.verify.prover import reduced
 from spaql.verify.statement import Box
@@ -78,15 +76,11 @@ class _Episodes:
     """Episodes from proven states, in a fixed order."""
 
     def __init__(self, verdict: Verdict, loop: ClosedLoop, noise: Sequence[float] | float) -> None:
-        from spaql.export.exported_policy import ExportedPolicy  # loads all targets
-
         self._verdict = verdict
         self._loop = loop
         self._statement = verdict.statement
         plant = loop.dynamics
         self._plant = plant.plant
-        player = loop.player
-        self._player = ExportedPolicy(player) if isinstance(player, Controller) else player
         self._listed = isinstance(loop.tree.action_space, Discrete)
         self._kept = [loop.names.index(name) for name in verdict.names]
         self._noise = np.broadcast_to(np.asarray(noise, np.float64), loop.noise.shape)
@@ -183,7 +177,7 @@ class _Episodes:
     ) -> tuple[Floats, Flags]:
         """Return the states after a step of the closed loop, and which have terminated."""
         n = self._loop.dynamics.state_dims
-        actions = np.asarray(self._player.act(self._disturbed(observations, signs, rng)), np.float64)
+        actions = np.asarray(self._loop.tree.act(self._disturbed(observations, signs, rng)), np.float64)
         actions = actions.reshape(len(states), -1)
         waiting = states[:, n:]
         applied = waiting if self._verdict.delayed else actions

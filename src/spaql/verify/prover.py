@@ -13,7 +13,7 @@ from spaql.errors import SettingError
 from spaql.kernels.verify.cells import new_cells, set_time
 from spaql.kernels.verify.closed_loop import new_memory
 from spaql.kernels.verify.points import new_point
-from spaql.kernels.verify.search import Rules, estimate, follow_cells, middles, new_desk
+from spaql.kernels.verify.search import CellRules, estimate, follow_cells, middles, new_desk
 from spaql.verify.closed_loop import ClosedLoop, box_of, check_box
 from spaql.verify.statement import Statement
 from spaql.verify.verdict import PROVEN, REFUTED, UNDECIDED
@@ -103,12 +103,12 @@ class BackwardSearch:
         """Cells that stay at home for ever."""
         self._warm()
 
-    def _rules(self, keep: tuple[Floats, Floats], limit: int) -> Rules:
+    def _rules(self, keep: tuple[Floats, Floats], limit: int) -> CellRules:
         widest = _WIDEST * (self.cells.high - self.cells.low)
         if self._to_the_end:  # which may be far away from the starts
             widest = np.full(len(widest), np.inf)
         goal = self._statement.termination == "goal"
-        return Rules(goal, self._statement.lasts, *keep, widest, self._steps, limit, _TOGETHER)
+        return CellRules(goal, self._statement.lasts, *keep, widest, self._steps, limit, _TOGETHER)
 
     def _warm(self) -> None:
         """Compile the kernels, and start the clock after it."""
@@ -118,13 +118,13 @@ class BackwardSearch:
         self._estimate(rules, 0, nothing, 0.0)
         self._clock.restart()
 
-    def _follow(self, rules: Rules, level: int, chosen: Ints, *, dropping: bool) -> int:
+    def _follow(self, rules: CellRules, level: int, chosen: Ints, *, dropping: bool) -> int:
         """Follow cells; see `follow_cells`."""
         return int(
             follow_cells(self._arrays, self._memory, self.cells, rules, self._desk, level, chosen, dropping)
         )
 
-    def _estimate(self, rules: Rules, level: int, chosen: Ints, until: float) -> Ints:
+    def _estimate(self, rules: CellRules, level: int, chosen: Ints, until: float) -> Ints:
         """Play the middles of cells; those that are left after some seconds of the clock are not known."""
         points = np.empty((len(chosen), len(self.loop.names)))
         steps = np.full(len(chosen), -1)
@@ -203,7 +203,7 @@ class BackwardSearch:
                 self.finished = False
                 return
 
-    def _settle(self, rules: Rules, level: int, chosen: Ints) -> bool:
+    def _settle(self, rules: CellRules, level: int, chosen: Ints) -> bool:
         """Drop cells until all that are left come back to these; returns False if the time is up."""
         gone = 1
         while gone:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spaql.controllers import Controller
 from spaql.problems import Dynamics
 from spaql.verify.statement import Statement
-
-if TYPE_CHECKING:
-    from spaql.export.exported_policy import ExportedPolicy
 
 _AFTER = 200
 """Steps after the limit in which a state may leave a target where it has to stay."""
@@ -34,7 +30,7 @@ class Counterexample:
 
 
 def played(
-    dynamics: Dynamics, tree: Controller | ExportedPolicy, start: Sequence[float], *, delayed: bool = False
+    dynamics: Dynamics, tree: Controller, start: Sequence[float], *, delayed: bool = False
 ) -> Iterator[tuple[tuple[float, ...], bool]]:
     """Yield the states of an episode and whether it has terminated, the start first, for ever.
 
@@ -45,7 +41,7 @@ def played(
 
 
 def played_with_actions(
-    dynamics: Dynamics, tree: Controller | ExportedPolicy, start: Sequence[float], *, delayed: bool = False
+    dynamics: Dynamics, tree: Controller, start: Sequence[float], *, delayed: bool = False
 ) -> Iterator[tuple[tuple[float, ...], bool, tuple[float, ...]]]:
     """Yield states and terminations as `played` does, with the action that is applied in each state.
 
@@ -77,7 +73,7 @@ def played_with_actions(
 
 def refutes(
     dynamics: Dynamics,
-    tree: Controller | ExportedPolicy,
+    tree: Controller,
     statement: Statement,
     names: Sequence[str],
     start: Sequence[float],

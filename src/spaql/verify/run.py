@@ -11,12 +11,12 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.controllers import Controller, controller_of
-from spaql.controllers.resolve import Source, opened, policy_of
+from spaql.controllers import controller_of
+from spaql.controllers.policy import Source, opened, policy_of
 from spaql.errors import SettingError
 from spaql.problems import Dynamics, EnvironmentLike, Problem, make_problem
 from spaql.values import real_number
-from spaql.verify.closed_loop import ClosedLoop, conversion_error
+from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.forward import ForwardSearch
 from spaql.verify.guard import guarded
 from spaql.verify.prover import BackwardSearch, Clock, Progress, reduced
@@ -39,7 +39,6 @@ def verify(
     noise: Sequence[float] | float = 0.0,
     push: Sequence[float] | float = 0.0,
     delayed: bool = False,
-    number: str | None = None,
     levels: int | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
@@ -65,9 +64,6 @@ def verify(
         Bound on a disturbance of each state variable, at every step.
     delayed
         Let every action take effect one step late; the first one that waits may be any action.
-    number
-        Prove it of the exported controller in this number type, `double`, `float` or `fixed`, as it converts
-        observations and rounds actions; by default of the controller itself.
     levels
         How often the box of starts is halved along each state variable, at most.
     progress
@@ -96,7 +92,7 @@ def verify(
     >>> verdict.proven, verdict.counterexample
     (1.0, None)
     """
-    options: dict[str, Any] = {"noise": noise, "push": push, "delayed": delayed, "number": number}
+    options: dict[str, Any] = {"noise": noise, "push": push, "delayed": delayed}
     options |= {"seconds": seconds, "levels": levels, "progress": progress}
     verdict, loop = searched(source, env, statement, **options)
     return guarded(verdict, loop, noise)
@@ -144,7 +140,6 @@ class _Search:
         noise: Sequence[float] | float = 0.0,
         push: Sequence[float] | float = 0.0,
         delayed: bool = False,
-        number: str | None = None,
     ) -> None:
         self._loop, left_out = reduced(loop, statement)
         self._statement = statement
@@ -157,9 +152,8 @@ class _Search:
             "names": self._loop.names,
             "left_out": left_out,
             "turning": self._loop.turning,
-            "disturbed": _disturbances(loop, noise, delayed, number),
+            "disturbed": _disturbances(loop, noise, delayed),
             "delayed": delayed,
-            "number": number,
             "fingerprint": loop.fingerprint,
         }
 
@@ -253,7 +247,7 @@ def _counterexample(
     for start in full[order[:_REPLAYED]]:
         counterexample = refutes(
             loop.dynamics,
-            loop.player,
+            loop.tree,
             statement,
             loop.names,
             start,
@@ -309,7 +303,7 @@ def _equations(owner: Any, env: EnvironmentLike | None) -> Dynamics:
     return problem.dynamics
 
 
-def _disturbances(loop: ClosedLoop, noise: Sequence[float] | float, delayed: bool, number: str | None) -> str:
+def _disturbances(loop: ClosedLoop, noise: Sequence[float] | float, delayed: bool) -> str:
     parts = []
     if np.any(noise):
         errors = np.broadcast_to(np.asarray(noise, np.float64), loop.noise.shape)
@@ -318,12 +312,6 @@ def _disturbances(loop: ClosedLoop, noise: Sequence[float] | float, delayed: boo
         parts.append(f"a disturbance of the state of up to {', '.join(f'{x:g}' for x in loop.push)} a step")
     if delayed:
         parts.append("every action a step late")
-    if number is not None:
-        assert not isinstance(loop.player, Controller)
-        kind = loop.player.machine.number
-        steps = ", ".join(f"{x:.2g}" for x in conversion_error(kind, loop.source.dims))
-        rounds = f" (observations in steps of {steps})" if number == "fixed" else ""
-        parts.append(f"the exported controller's numbers, {number}{rounds}")
     return f", with {' and '.join(parts)}" if parts else ""
 
 

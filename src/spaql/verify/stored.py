@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from spaql import archive
 from spaql.archive import number, reading, typed
-from spaql.controllers.resolve import Source
+from spaql.controllers.policy import Source
 from spaql.errors import ArchiveError, SettingError
 from spaql.spaces import stored_names
 from spaql.verify.closed_loop import ClosedLoop
@@ -52,7 +52,6 @@ def save_verdict(verdict: Verdict, path: str | os.PathLike[str]) -> None:
         **{name: getattr(verdict, name) for name in (*_SHARES, "seconds")},
         "finished": verdict.finished,
         "delayed": verdict.delayed,
-        "number": verdict.number,
         "longest": verdict.longest,
         "counterexample": None
         if counterexample is None
@@ -103,7 +102,6 @@ def load_verdict(path: str | os.PathLike[str]) -> Verdict:
             seconds=float(number(data, "seconds", 0.0)),
             finished=bool(data["finished"]),
             delayed=bool(data["delayed"]),
-            number=None if data["number"] is None else str(data["number"]),
             status=status,
             times=times,
             remarks=_strings(data["remarks"]),
@@ -153,7 +151,7 @@ def _counterexample(
 
 def verified_loop(verdict: Verdict, source: Source) -> ClosedLoop:
     """Return the closed loop that a verdict is about."""
-    return closed_loop(source, delayed=verdict.delayed, number=verdict.number)
+    return closed_loop(source, delayed=verdict.delayed)
 
 
 def verdict_about(path: Path, source: Source) -> Verdict | None:

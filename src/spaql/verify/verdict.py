@@ -53,8 +53,6 @@ class Verdict:
     """The disturbances that it holds for, in words."""
     delayed: bool = False
     """Whether every action comes a step late."""
-    number: str | None = None
-    """The number type of the exported controller that it is about; None for the controller itself."""
     fingerprint: str = ""
     """Of the tree and the plant that it is about."""
     remarks: tuple[str, ...] = ()

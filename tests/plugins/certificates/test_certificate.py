@@ -247,7 +247,7 @@ def test_played_states_are_in_the_sets_of_the_checker(seed):
     for name, tape in (("step", arrays.step), ("observe", arrays.observe)):
         found |= {f"{name}.{field}": a for field, a in tape._asdict().items()}
     found |= {"period": arrays.period, "noise": arrays.noise, "push": arrays.push}
-    from spaql.kernels.verify.codes import OPERATIONS
+    from spaql.kernels.verify.points import OPERATIONS
 
     loop = Loop({"operations": list(OPERATIONS), "tree_discrete": False, "tree_start": 0}, found)
     middle = rng.uniform(-1.5, 1.5, 2)

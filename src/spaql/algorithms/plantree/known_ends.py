@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spaql.algorithms.plantree.dynamics import CAUTIOUS
 from spaql.algorithms.replay.memory import Floats, KnownEnds, Memory
 from spaql.problems import Problem
-from spaql.program.formula import Formula
+from spaql.program.parser import Formula
 from spaql.spaces import identifier
 
 _POINTS = 3000

@@ -14,7 +14,7 @@ from spaql.algorithms.replay.encoding import ActionCode, Scale
 from spaql.algorithms.replay.exact_sums import weighted_sum
 from spaql.controllers import Controller, Laws
 from spaql.controllers.file import controller_from, controller_to
-from spaql.controllers.nodes import Nodes
+from spaql.controllers.rules import Nodes
 from spaql.errors import ArchiveError
 from spaql.kernels.plantree.controllers import ControllerTree, tidy
 from spaql.problems import Problem

@@ -8,13 +8,150 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spaql.export.compilers import FLAGS, compiled, compiler_version
+import numpy as np
+
 from spaql.export.language import Source, Target
-from spaql.export.languages.c_arithmetic import ROUNDED, TYPES, arithmetic_checks
-from spaql.export.languages.c_syntax import CSyntax
-from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.running import FLAGS, PLAYED, SAMPLES, Player, compiled, compiler_version, driven
+from spaql.export.syntax import Syntax
+from spaql.languages import C as WORDS
 from spaql.languages import in_comment
-from spaql.program.ir import Program
+from spaql.program.ir import Binary, Call, Expression, If, Program, SetFlag, Statement
+
+ROUNDED = (
+    "/* A product as it is stored. GCC follows the pragma above, and some processors cannot fuse; any other",
+    " * compiler must store it: with -ffp-contract=fast, clang ignores its pragmas. */",
+    "#if defined(__GNUC__) && !defined(__clang__)",
+    "#define STORED",
+    "#elif defined(__wasm__) || (defined(__x86_64__) && !defined(__FMA__) && !defined(__FMA4__))",
+    "#define STORED",
+    "#else",
+    "#define STORED volatile",
+    "#endif",
+    "static double rounded(double product)",
+    "{",
+    "    const STORED double kept = product;",
+    "    return kept;",
+    "}",
+)
+
+
+def arithmetic_checks(doubles: str | None, *, single: bool, sums: bool) -> Iterator[str]:
+    """Yield checks of the compiler's arithmetic.
+
+    Parameters
+    ----------
+    doubles
+        What to do if doubles do not have 64 bits; None if none are used.
+    single
+        Whether floats are used.
+    sums
+        Whether there are sums of products.
+    """
+    yield "#include <float.h>"
+    yield ""
+    if doubles is not None:
+        yield "#if DBL_MANT_DIG != 53"
+        yield f'#error "double must have 64 bits: {doubles}"'
+        yield "#endif"
+    if single:
+        yield "#if FLT_MANT_DIG != 24"
+        yield '#error "float must have 32 bits"'
+        yield "#endif"
+    # 16 is for compilers with half precision: the other types are still computed as stored.
+    yield "#if (FLT_EVAL_METHOD != 0) && (FLT_EVAL_METHOD != 16)"
+    yield '#error "numbers must be computed as they are stored: on x86 compile with -msse2 -mfpmath=sse"'
+    yield "#endif"
+    yield "#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))"
+    yield '#error "compile without -ffast-math: it assumes that there is no NaN"'
+    yield "#endif"
+    if doubles is not None:
+        yield "#if defined(__STDC_VERSION__) && (__STDC_VERSION__ >= 201112L)"
+        yield '_Static_assert(sizeof(0.1) == sizeof(double), "compile without -fsingle-precision-constant");'
+        yield "#endif"
+    if sums:
+        yield from _SEPARATE
+
+
+_SEPARATE = (
+    "#if defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__)",
+    '#error "compile without -funsafe-math-optimizations: it computes sums in another order"',
+    "#endif",
+    "/* Every product, sum and quotient is rounded on its own, in the order that is written here. */",
+    "#if defined(__GNUC__) && !defined(__clang__)",
+    '#pragma GCC optimize ("fp-contract=off")',
+    "#else",
+    "#if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))",
+    "#pragma float_control(precise, on)",
+    "#elif defined(__clang__)",
+    "#pragma clang fp reassociate(off)",
+    "#endif",
+    "#pragma STDC FP_CONTRACT OFF",
+    "#endif",
+)
+
+
+_LARGEST_SINGLE = 3.4028234663852886e38
+
+
+class CSyntax(Syntax):
+    """C; the variables of the state are in a struct. Numbers are `real`.
+
+    By MISRA C:2012, every chain of conditions ends with `else`, and conditions are not assigned.
+    """
+
+    truths = ("0", "1")
+    flag = "{} != 0"
+    in_leaf = "state->leaf == {}"
+    comment = "/* {} */"
+    no_other_case = comment.format("no other case")
+    kept = "state->{}"
+    reserved = f"{WORDS} action observation state rounded"
+
+    def __init__(self, program: Program, real: str, used: set[str], *, direct: bool = False) -> None:
+        """If products are rounded by the function, "rounded" is added to what is `used`."""
+        super().__init__(program)
+        self.real = real
+        self.used = used
+        self._direct: dict[str, str] = {}
+        if direct:  # the outputs are written where they go
+            self._direct = {word: f"action[{k}]" for k, word in enumerate(program.outputs)}
+            self.outputs = list(self._direct.values())
+
+    def name(self, name: str) -> str:
+        """Return a variable."""
+        return self._direct.get(name) or super().name(name)
+
+    def number(self, x: float) -> str:
+        """Return a constant."""
+        if self.real == "double":
+            return repr(x)
+        text = str(np.float32(min(max(x, -_LARGEST_SINGLE), _LARGEST_SINGLE)))  # the fewest digits
+        return f"{text}{'' if any(c in text for c in '.en') else '.0'}f"
+
+    def expression(self, expression: Expression, *, inner: bool = False) -> str:
+        """Return an expression, in which every product is rounded on its own."""
+        if isinstance(expression, Binary) and expression.operator == "*":
+            self.used.add("rounded")
+            return f"rounded({super().expression(expression)})"
+        return super().expression(expression, inner=inner)
+
+    def called(self, call: Call) -> str:
+        """Return the statement that sets numbers by the outputs of a part of the program."""
+        passed = [*self.plain(call.arguments), *(f"&{self.name(word)}" for word in call.outputs)]
+        return f"{call.part}({', '.join(passed)});"
+
+    def lines(self, statements: Sequence[Statement], level: int) -> Iterator[str]:
+        """Yield the lines of statements."""
+        return super().lines([_branched(statement) for statement in statements], level)
+
+
+def _branched(statement: Statement) -> Statement:
+    """Return a statement that sets a truth variable by a condition as one with two branches."""
+    if not isinstance(statement, SetFlag) or isinstance(statement.value, bool):
+        return statement
+    yes, no = (SetFlag(statement.name, value) for value in (True, False))
+    return If(statement.value, (yes,), (no,))
+
 
 _KINDS = {"flag": "int", "leaf": "int", "real": "double"}
 _PROGRAM = "driver.exe" if os.name == "nt" else "driver"
@@ -28,7 +165,7 @@ class C(Target):
     """Of the compiler."""
     name = "C"
     suffix = ".c"
-    numbers = ("double", "float", "fixed")
+    numbers = ("double", "float")
     manual = True
 
     def use(self, name: str) -> tuple[str, ...]:
@@ -52,13 +189,12 @@ class C(Target):
         written = _functions(source, used)
         functions = [part for line in written for part in _wrapped(line)]
         lines = [*comment_of(source.heading), f'#include "{source.name}.h"']
-        if source.number != "fixed":
-            doubles = None
-            if _real(source) == "double":
-                doubles = "the state needs it" if source.program.state else "laws and sums need it"
-                if not source.computes:
-                    doubles = "export float or fixed numbers instead"
-            lines += arithmetic_checks(doubles, single=source.number == "float", sums=source.computes)
+        doubles = None
+        if _real(source) == "double":
+            doubles = "the state needs it" if source.program.state else "laws and sums need it"
+            if not source.computes:
+                doubles = "export float numbers instead"
+        lines += arithmetic_checks(doubles, single=source.number == "float", sums=source.computes)
         lines += ["", *ROUNDED] if "rounded" in used else []
         lines += functions
         return "\n".join(lines) + "\n"
@@ -97,13 +233,13 @@ def _wrapped(line: str) -> list[str]:
 
 def _real(source: Source) -> str:
     """Return the type of numbers in between: where there is no arithmetic, that of observations."""
-    return "double" if source.computes else TYPES[source.number]
+    return "double" if source.computes else source.number
 
 
 def _declared(source: Source, function: str, end: str = "") -> Iterator[str]:
     """Yield the lines that declare a function."""
     name = source.name
-    kind = TYPES[source.number]
+    kind = source.number
     observation = f"const {kind} observation[{name.upper()}_OBSERVATIONS]"
     action = f"action[{name.upper()}_ACTIONS]"
     by_hand = f"const {kind} manual_{action}"
@@ -130,14 +266,9 @@ def _header(source: Source) -> list[str]:
     first, *others = source.heading
     lines = comment_of([first.replace(".c:", ".h:", 1), *others])
     lines += [f"#ifndef {prefix}_H", f"#define {prefix}_H", ""]
-    lines += ["#include <stdint.h>", ""] if source.number == "fixed" else []
     lines += [f"#define {prefix}_OBSERVATIONS {n}", f"#define {prefix}_ACTIONS {m}"]
     if state:
         lines += [f"#define {prefix}_SAMPLE_TIME {source.sample_time!r} /* seconds between samples */"]
-    if source.bits is not None:
-        lines += ["", "/* A number is the real one times 2 to the power of its bits, rounded down. */"]
-        for what, all_bits in zip(("OBSERVATION", "ACTION"), source.bits, strict=True):
-            lines += [f"#define {prefix}_{what}_{j}_BITS ({bits})" for j, bits in enumerate(all_bits)]
     lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     if state:
         lines += ["/* What the controller remembers: one for each plant. */", "typedef struct {"]
@@ -182,7 +313,7 @@ def _functions(source: Source, used: set[str]) -> Iterator[str]:
         yield from ("", f"static void {name}({', '.join(parameters)})", "{", *_body(part, syntax))
         yield from (f"    *out_{k} = {word};" for k, word in enumerate(syntax.outputs))
         yield "}"
-    direct = not source.program.state and real == TYPES[source.number]
+    direct = not source.program.state and real == source.number
     syntax = CSyntax(source.program, real, used, direct=direct)
     if source.program.state:
         yield from _with_state(source, syntax)
@@ -204,7 +335,7 @@ def _with_state(source: Source, syntax: CSyntax) -> Iterator[str]:
     yield from ("", "/* Takes a sample in automatic or in manual mode. */", *_declared(source, "sample"))
     yield from ("{", *_sample(source, syntax), "}", "", *_declared(source, "act"), "{")
     none = ", ".join("0.0f" if single else "0.0" for _ in source.program.outputs)
-    kind = TYPES[source.number]
+    kind = source.number
     name = source.name
     yield f"    static const {kind} by_hand[{name.upper()}_ACTIONS] = {{{none}}};"
     yield f"    {name}_sample(state, observation, 0, by_hand, action);"
@@ -251,7 +382,7 @@ def _body(program: Program, syntax: CSyntax) -> Iterator[str]:
 def _driver(source: Source) -> str:
     """Return a C program that plays the samples in a file."""
     name = source.name
-    kind = TYPES[source.number]
+    kind = source.number
     state = source.program.state
     n, m, _ = source.widths
     width = 1 + n + (2 * (1 + m) if source.track is not None else 0)

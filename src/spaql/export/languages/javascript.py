@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from spaql.export.language import Source, Target
-from spaql.export.played import PLAYED, SAMPLES, Player, driven
-from spaql.export.processes import find_program, version_of
+from spaql.export.running import PLAYED, SAMPLES, Player, driven, find_program, version_of
 from spaql.export.syntax import Syntax
 from spaql.languages import JAVASCRIPT, in_comment
 from spaql.program.ir import Program

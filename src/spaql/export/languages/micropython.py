@@ -16,8 +16,16 @@ import numpy as np
 from spaql.errors import SettingError
 from spaql.export.language import SLOW_POINTS, Source, Target
 from spaql.export.languages.python import PythonSyntax, definitions, docstring
-from spaql.export.played import PLAYED, SAMPLES, Player, driven
-from spaql.export.processes import MissingToolError, find_program, run, version_of
+from spaql.export.running import (
+    PLAYED,
+    SAMPLES,
+    MissingToolError,
+    Player,
+    driven,
+    find_program,
+    run,
+    version_of,
+)
 from spaql.program.ir import Program
 
 PACKAGE = "@micropython/micropython-webassembly-pyscript"

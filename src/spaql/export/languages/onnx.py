@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import MissingExtraError
 from spaql.export.language import Source, Target
-from spaql.export.played import Player
+from spaql.export.running import Player
 from spaql.kernels.controller import Floats
 from spaql.languages import printable
 from spaql.program.ir import (

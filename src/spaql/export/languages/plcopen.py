@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from spaql.export.language import Source
 from spaql.export.languages.st_reader import BlockVariable, FunctionBlock
 from spaql.export.languages.structured_text import StructuredText, function_block
-from spaql.export.played import EquivalenceError
+from spaql.export.running import EquivalenceError
 from spaql.languages import in_comment
 
 _TC6 = "http://www.plcopen.org/xml/tc6_0201"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from spaql.export.language import Source, Target
-from spaql.export.played import Player, driven_by_python, run_file
+from spaql.export.running import Player, driven_by_python, run_file
 from spaql.export.syntax import Syntax
 from spaql.languages import in_comment
 from spaql.program.ir import Program

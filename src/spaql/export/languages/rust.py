@@ -8,8 +8,7 @@ from pathlib import Path
 
 from spaql.errors import SpaqlError
 from spaql.export.language import Source, Target
-from spaql.export.played import PLAYED, SAMPLES, Player, driven
-from spaql.export.processes import find_program, run, version_of
+from spaql.export.running import PLAYED, SAMPLES, Player, driven, find_program, run, version_of
 from spaql.export.syntax import Syntax
 from spaql.languages import RUST, in_comment
 from spaql.program.ir import Program, State

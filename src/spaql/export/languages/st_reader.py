@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spaql.errors import SettingError
-from spaql.export.played import Player, driven_by_python
+from spaql.export.running import Player, driven_by_python
 
 _BLOCK = re.compile(r"^FUNCTION_BLOCK (\w+)\n(.*^END_VAR)\n(.*)^END_FUNCTION_BLOCK", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r" *\(\*.*?\*\)")

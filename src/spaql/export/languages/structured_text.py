@@ -10,7 +10,7 @@ import numpy as np
 
 from spaql.export.language import Source, Target
 from spaql.export.languages.st_reader import BlockVariable, FunctionBlock
-from spaql.export.played import Player
+from spaql.export.running import Player
 from spaql.export.syntax import Syntax
 from spaql.languages import ST_LIBRARY, STRUCTURED_TEXT, in_comment
 from spaql.program.ir import Assign, Compare, Name, Number

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit_in_place
-from spaql.kernels.verify.codes import Floats, Ints
 from spaql.kernels.verify.forms import HIGH, LOW
+from spaql.kernels.verify.points import Floats, Ints
 
 OVERLAP = 1e-9
 """Share of a cell by which it is widened, so that rounded ends leave no gap between neighbours."""

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit_in_place
-from spaql.kernels.verify.codes import Floats, Ints, TapeArrays, TreeArrays
 from spaql.kernels.verify.forms import (
     HIGH,
     LOW,
@@ -33,6 +32,7 @@ from spaql.kernels.verify.forms import (
     spread,
     up,
 )
+from spaql.kernels.verify.points import Floats, Ints, TapeArrays, TreeArrays
 from spaql.kernels.verify.sets import WORK, apply_cuts, cut, cut_to_path, find_paths, forget_cuts, run_set
 
 PARTS = 64
@@ -60,7 +60,7 @@ class LoopArrays(NamedTuple):
     """A form is replaced by its interval where the interval is narrower by this factor."""
 
 
-class Memory(NamedTuple):
+class LoopMemory(NamedTuple):
     """Memory of a step, and the parts that it results in."""
 
     m: Floats
@@ -99,7 +99,7 @@ def look(
     tape: TapeArrays,
     sums: Floats,
     noise: Floats,
-    mem: Memory,
+    mem: LoopMemory,
     state: int,
     observed: int,
     rows: int,
@@ -145,7 +145,7 @@ def put_weighted(
 
 
 @njit_in_place
-def find_leaves(tree: TreeArrays, mem: Memory, observed: int) -> int:
+def find_leaves(tree: TreeArrays, mem: LoopMemory, observed: int) -> int:
     """Write the leaves that observations may come to, with the bounds on their way; -1 without room."""
     m = mem.m
     bounds = mem.bounds
@@ -308,7 +308,7 @@ def move(
     period: Floats,
     push: Floats,
     factor: float,
-    mem: Memory,
+    mem: LoopMemory,
     inputs: int,
     after: int,
     rows: int,
@@ -349,7 +349,7 @@ def move(
 
 
 @njit_in_place
-def advance(loop: LoopArrays, mem: Memory, here: Floats, source: int) -> int:
+def advance(loop: LoopArrays, mem: LoopMemory, here: Floats, source: int) -> int:
     """Make a step from a set, one of those in `here`; returns the number of parts, or -1 if not known."""
     m = mem.m
     n = loop.period.shape[0]
@@ -413,7 +413,7 @@ def advance(loop: LoopArrays, mem: Memory, here: Floats, source: int) -> int:
     return -1 if leaves < 0 else parts
 
 
-def new_memory(loop: LoopArrays) -> Memory:
+def new_memory(loop: LoopArrays) -> LoopMemory:
     """Return memory for the steps of a closed loop."""
     n = len(loop.period)
     tree = loop.tree
@@ -421,7 +421,7 @@ def new_memory(loop: LoopArrays) -> Memory:
     rows = WORK + 4 * n + 2 * tree.offset.shape[1] + 1 + numbers
     rows += max(len(loop.step.code), len(loop.observe.code))
     nodes = len(loop.step.branch) + len(loop.observe.branch) + len(tree.feature) + 2
-    return Memory(
+    return LoopMemory(
         m=np.zeros((rows, A + 2 * n)),
         e=np.zeros((2, 2 * n)),
         bounds=np.zeros((len(tree.feature) + 2, numbers, 2)),

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 from spaql.kernels.jit import njit_in_place
-from spaql.kernels.verify.codes import Floats
+from spaql.kernels.verify.points import Floats
 
 C = 0
 R = 1

@@ -1,4 +1,4 @@
-"""Tapes and closed loops evaluated on points, in double precision."""
+"""Tapes, their operations, and closed loops of them, evaluated on points in double precision."""
 
 from __future__ import annotations
 
@@ -6,42 +6,70 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit_in_place
-from spaql.kernels.verify.codes import (
-    ABS,
-    ADD,
-    ATAN,
-    ATAN2,
-    CONST,
-    COS,
-    DIV,
-    EXP,
-    FLOOR,
-    FMOD,
-    INPUT,
-    INTERP,
-    LESS,
-    LESS_EQUAL,
-    LOG,
-    MAX,
-    MIN,
-    MOD,
-    MUL,
-    NEG,
-    SIN,
-    SINGLE,
-    SQRT,
-    SQUARE,
-    SUB,
-    TAN,
-    TANH,
-    UNKNOWN,
-    Floats,
-    Ints,
-    TapeArrays,
-    TreeArrays,
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+OPERATIONS = (
+    *("const", "input", "unknown", "add", "sub", "mul", "div", "neg", "min", "max", "abs", "square", "sqrt"),
+    *("sin", "cos", "tan", "exp", "log", "atan", "tanh", "atan2", "floor", "mod", "fmod", "interp", "single"),
 )
+"""`unknown` may be any number, and none; `square` is x * x; `single` rounds to single precision; `interp` is
+linear between the points of a table, and constant beyond them."""
+CODE = {name: number for number, name in enumerate(OPERATIONS)}
+
+CONST, INPUT, UNKNOWN, ADD, SUB, MUL, DIV, NEG, MIN, MAX, ABS, SQUARE, SQRT = range(13)
+SIN, COS, TAN, EXP, LOG, ATAN, TANH, ATAN2, FLOOR, MOD, FMOD, INTERP, SINGLE = range(13, 26)
+
+LESS, LESS_EQUAL, EQUAL = range(3)
+CONDITIONS = ("<", "<=", "==")
+
+
+class TapeArrays(NamedTuple):
+    """Operations in order, and a decision tree over comparisons whose leaves name the rows of the outputs."""
+
+    code: Ints
+    first: Ints
+    """Row of the first operand; for an input its number."""
+    second: Ints
+    """Row of the second operand; for `interp` the number of the table."""
+    value: Floats
+    """Of constants."""
+    branch: Ints
+    """Decision nodes: condition (-1 for a leaf), two rows, nodes if it holds and if not, leaf, parent."""
+    outputs: Ints
+    """Leaves × outputs: rows."""
+    flags: NDArray[np.bool_]
+    """Of each leaf: whether the episode has terminated."""
+    tables: Floats
+    """Tables of `interp`: tables × 2 × points, padded with NaN."""
+
+
+class TreeArrays(NamedTuple):
+    """A controller without features and memory as arrays."""
+
+    feature: Ints
+    """What a node compares: an observation, or after these a weighted sum of them; -1 for a leaf."""
+    threshold: Floats
+    left: Ints
+    right: Ints
+    leaf: Ints
+    sums: Floats
+    """Weights of the sums: sums × observations."""
+    gain: Floats
+    """Laws × scores or numbers of an action × observations."""
+    offset: Floats
+    """Laws × scores or numbers of an action; -inf for an action that is never taken."""
+    low: Floats
+    """Of each number of an action; infinite for scores."""
+    high: Floats
+    discrete: bool
+    """Whether laws have a score for each action of a list, of which the highest wins."""
+    start: int
+    """Number of the first action of a list."""
 
 
 @njit_in_place
@@ -179,7 +207,7 @@ def act_point(tree: TreeArrays, observed: Floats, action: Floats) -> None:
         action[0] = tree.start + best
 
 
-class Point(NamedTuple):
+class PlayedState(NamedTuple):
     """A state, and memory for steps from it."""
 
     state: Floats
@@ -190,16 +218,16 @@ class Point(NamedTuple):
     rows: Floats
 
 
-def new_point(step: TapeArrays, observe: TapeArrays) -> Point:
+def new_point(step: TapeArrays, observe: TapeArrays) -> PlayedState:
     """Return memory for a state of a plant."""
     n = step.outputs.shape[1]
     inputs = np.empty(n + 16)
     rows = np.empty(max(len(step.code), len(observe.code)))
-    return Point(np.empty(n), np.empty(observe.outputs.shape[1]), inputs, inputs[n:], rows)
+    return PlayedState(np.empty(n), np.empty(observe.outputs.shape[1]), inputs, inputs[n:], rows)
 
 
 @njit_in_place
-def step_point(step: TapeArrays, observe: TapeArrays, tree: TreeArrays, point: Point) -> bool:
+def step_point(step: TapeArrays, observe: TapeArrays, tree: TreeArrays, point: PlayedState) -> bool:
     """Make one step of the closed loop, observed in single precision; returns whether it terminated."""
     state = point.state
     observed = point.observed
@@ -223,7 +251,7 @@ def _play(
     step: TapeArrays,
     observe: TapeArrays,
     tree: TreeArrays,
-    point: Point,
+    point: PlayedState,
     starts: Floats,
     steps: int,
     path: Floats,

@@ -7,7 +7,35 @@ import math
 import numpy as np
 
 from spaql.kernels.jit import njit_in_place
-from spaql.kernels.verify.codes import (
+from spaql.kernels.verify.forms import (
+    EPS,
+    HIGH,
+    LOW,
+    TINY,
+    A,
+    C,
+    R,
+    copy_row,
+    down,
+    is_bounded,
+    put_affine,
+    put_const,
+    put_interval,
+    put_max,
+    put_min,
+    put_negative,
+    put_product,
+    put_quotient,
+    put_single,
+    put_square,
+    put_sum,
+    put_unknown,
+    put_wave,
+    settle,
+    spread,
+    up,
+)
+from spaql.kernels.verify.points import (
     ABS,
     ADD,
     ATAN,
@@ -40,36 +68,9 @@ from spaql.kernels.verify.codes import (
     Floats,
     Ints,
     TapeArrays,
+    function,
+    interpolate,
 )
-from spaql.kernels.verify.forms import (
-    EPS,
-    HIGH,
-    LOW,
-    TINY,
-    A,
-    C,
-    R,
-    copy_row,
-    down,
-    is_bounded,
-    put_affine,
-    put_const,
-    put_interval,
-    put_max,
-    put_min,
-    put_negative,
-    put_product,
-    put_quotient,
-    put_single,
-    put_square,
-    put_sum,
-    put_unknown,
-    put_wave,
-    settle,
-    spread,
-    up,
-)
-from spaql.kernels.verify.points import function, interpolate
 
 WORK = 6
 """Rows of work that operations use."""

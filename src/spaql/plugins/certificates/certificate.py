@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from spaql import archive
 from spaql.archive import reading
-from spaql.controllers.resolve import Source
+from spaql.controllers.policy import Source
 from spaql.errors import ArchiveError, SettingError
-from spaql.kernels.verify.codes import OPERATIONS
+from spaql.kernels.verify.points import OPERATIONS
 from spaql.plugins.certificates.check import (
     KIND,
     Check,

@@ -10,7 +10,7 @@ from spaql.cli.export import provenance
 from spaql.controllers import controller_of, text
 from spaql.errors import ContradictedProofError, SpaqlError
 from spaql.export import c
-from spaql.export.hashes import hashes_of
+from spaql.export.targets import hashes_of
 from spaql.figures import compute_tree, compute_verdict
 from spaql.plugins.design.markup import code, items, missing, paragraphs, picture, size_text
 from spaql.plugins.design.stages import RUN, Result, Stages

@@ -20,7 +20,7 @@ from spaql.plugins.fmu.description import read_description
 from spaql.plugins.fmu.simulation import FmuSimulation
 from spaql.problems.meaning import Meaning
 from spaql.problems.stage_cost import BROKEN, ConstraintLike, StageCost
-from spaql.program.formula import Formula
+from spaql.program.parser import Formula
 from spaql.spaces import identifier
 from spaql.values import whole_number
 

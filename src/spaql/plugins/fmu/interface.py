@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from spaql.export.comments import action_numbers
-from spaql.export.language import Source
+from spaql.export.language import Source, action_numbers
 from spaql.kernels.controller import HIGH, LOW
 from spaql.languages import in_xml
 from spaql.spaces import split_unit

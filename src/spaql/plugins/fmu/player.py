@@ -3,7 +3,7 @@
 usage: player.py FMU INPUTS OUTPUTS STATE WHOLE SAMPLE_TIME SAMPLES PLAYED
 
 The numbers are those of an observation, of an action and of the state; WHOLE is 1 for an action that is a
-number of a list, and SAMPLE_TIME is 0 without memory. See `spaql.export.played` for the files.
+number of a list, and SAMPLE_TIME is 0 without memory. See `spaql.export.running` for the files.
 """
 
 from __future__ import annotations

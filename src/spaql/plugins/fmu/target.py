@@ -13,10 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from spaql.errors import SettingError
-from spaql.export.compilers import FLAGS, compiled, compiler_version
 from spaql.export.language import Source, Target
 from spaql.export.languages.c import C
-from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.running import FLAGS, PLAYED, SAMPLES, Player, compiled, compiler_version, driven
 from spaql.plugins.fmu.description import fmpy_module
 from spaql.plugins.fmu.interface import Interface, interface_of, wrapper
 

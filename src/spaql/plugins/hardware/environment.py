@@ -20,7 +20,7 @@ from spaql.plugins.hardware.loop import Exchange, SampleLoop
 from spaql.plugins.hardware.step_log import StepLog
 from spaql.problems.from_log import Objective
 from spaql.problems.meaning import Meaning
-from spaql.program.formula import Formula
+from spaql.program.parser import Formula
 from spaql.values import real_number, whole_number
 
 Observation = NDArray[np.float64]

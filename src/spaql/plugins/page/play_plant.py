@@ -129,7 +129,7 @@ def _middle(dynamics: Dynamics) -> str:
 
 def _traced_plant(dynamics: Dynamics, starts: Floats, note: str) -> PagePlant:
     from spaql.problems.tapes import trace_nominal
-    from spaql.program.javascript import HELPERS, function
+    from spaql.program.tape import JAVASCRIPT_HELPERS, javascript_function
 
     step, observe = trace_nominal(dynamics, simulated=True)
     kinds = {row[0] for tape in (step, observe) for row in tape.operations}
@@ -142,8 +142,8 @@ def _traced_plant(dynamics: Dynamics, starts: Floats, note: str) -> PagePlant:
         inputs += ", ...drawn(...s.slice(-2))"
         draws = _DRAWS.replace("DRAWS", str(step.draws))
     code = (
-        f"(() => {{{HELPERS}{draws}"
-        f"{function('after', step, ended=True)}{function('seen', observe, ended=False)}"
+        f"(() => {{{JAVASCRIPT_HELPERS}{draws}"
+        f"{javascript_function('after', step, ended=True)}{javascript_function('seen', observe, ended=False)}"
         f"return {{step: (s, a) => after([{inputs}]), observe: seen}}; }})()"
     )
     return PagePlant(note, code, names, angles, starts)

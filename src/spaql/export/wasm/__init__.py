@@ -1,1 +1,0 @@
-"""Controllers as WebAssembly: the exported C, compiled by clang."""
