@@ -4,10 +4,12 @@ import spaql
 
 
 def start(rng):
+    """Draw the first state."""
     return rng.uniform(14.0, 20.0), 22.0, rng.uniform(-5.0, 10.0), rng.uniform(18.0, 24.0), 0.0
 
 
 def step(state, action):
+    """Return the next state, the reward, and whether the episode ends."""
     room, wanted, outdoor, later, minute = state
     room = room + 0.02 * (outdoor - room) + 1.2 * action[0]
     wanted = later if minute == 90.0 else wanted

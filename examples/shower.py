@@ -4,10 +4,12 @@ import spaql
 
 
 def start(rng):
+    """Draw the first state."""
     return rng.uniform(15.0, 45.0), 38.0, 0.0
 
 
 def step(state, action):
+    """Return the next state, the reward, and whether the episode ends."""
     warmth, wanted, late = state
     mixed = 12.0 + 48.0 * late  # cold to hot
     return (warmth + 0.3 * (mixed - warmth), wanted, action[0]), -abs(warmth - wanted), False
