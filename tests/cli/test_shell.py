@@ -2,11 +2,15 @@
 
 import json
 import os
+import pty
+import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from pathlib import Path
 
 import click
@@ -237,6 +241,37 @@ def test_a_real_bash_completes() -> None:
     """
     done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout == "value\n"
+
+
+def read_until(terminal: int, mark: bytes) -> bytes:
+    """Return what a terminal shows up to a mark, or for a minute."""
+    shown = b""
+    deadline = time.monotonic() + 60
+    while mark not in shown and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 1)[0]:
+            shown += os.read(terminal, 4096)
+    return shown
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_a_real_zsh_completes(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "command-line.md"
+    line = re.search(r"^\$ echo '(.*zsh_source.*)' >> ~/.zshrc$", page.read_text(), re.MULTILINE)
+    assert line is not None
+    (tmp_path / ".zshrc").write_text(f'{line[1]}\nPS1="ready> "\n')
+    path = f"{SPAQL.parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "ZDOTDIR": str(tmp_path), "TERM": "xterm", "PATH": path}
+    terminal, child = pty.openpty()
+    zsh = subprocess.Popen(
+        ["zsh", "-i"], stdin=child, stdout=child, stderr=child, env=environment, start_new_session=True
+    )
+    try:
+        assert b"ready> " in read_until(terminal, b"ready> ")
+        os.write(terminal, b"spaql draw runs val\t")
+        assert b"ue" in read_until(terminal, b"ue")
+    finally:
+        zsh.kill()
+        zsh.wait()
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
