@@ -10,7 +10,7 @@ _LARGE = 1e6
 """From here on numbers are rounded before the decimal point."""
 _HUGE, _TINY = 1e15, 9
 """From here on, and beyond this many decimal places, numbers have an exponent."""
-_PLURALS = {"leaf": "leaves"}
+_PLURALS = {"leaf": "leaves", "try": "tries"}
 """Irregular plurals."""
 
 

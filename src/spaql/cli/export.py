@@ -132,7 +132,9 @@ def export(
         provenance=provenance(source),
         **options,
     )
-    return Report({"folder": str(out), **json.loads(equivalence.to_json())}, _text(equivalence, out))
+    return Report(
+        {"folder": str(out), **json.loads(equivalence.to_json())}, equivalence_text(equivalence, out)
+    )
 
 
 def _options_of(exported: Controller, options: dict[str, Any]) -> dict[str, Any]:
@@ -164,7 +166,8 @@ def _with_plant(run: Path) -> Agent | Design:
         return read(run)
 
 
-def _text(equivalence: Equivalence, out: Path) -> str:
+def equivalence_text(equivalence: Equivalence, out: Path = Path()) -> str:
+    """Return the files that were written, and what was compared, for people."""
     shown = ", ".join(f"{n:,} {kind}" for kind, n in equivalence.points.items())
     lines = [f"wrote   {out / file}" for file in equivalence.files]
     lines += [f"checked {shown}: no difference from the policy", f"by      {equivalence.tool}"]

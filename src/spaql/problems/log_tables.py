@@ -48,16 +48,11 @@ def read_table(source: LogSource, numbers: Sequence[str], label: str | None) -> 
     if isinstance(source, Mapping):
         return _of_arrays("the log", source, numbers, label)
     path = Path(source)
-    refuse_missing(path)
+    if not path.is_file():
+        raise SettingError(f"There is no log {path}: give a CSV or Parquet file.")
     if path.suffix.lower() in (".parquet", ".pq"):
         return _of_arrays(str(path), _parquet(path), numbers, label)
     return _of_csv(path, numbers, label)
-
-
-def refuse_missing(path: str | os.PathLike[str]) -> None:
-    """Refuse a log that is not there."""
-    if not Path(path).is_file():
-        raise SettingError(f"There is no log {os.fspath(path)}: give a CSV or Parquet file.")
 
 
 def find_column(wanted: str, there: Iterable[str], where: str) -> str:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from functools import partial
 
 from spaql.agents import Agent
-from spaql.agents.agent_file import verdict_file
-from spaql.cli.export import provenance
+from spaql.cli.export import equivalence_text, provenance
+from spaql.cli.verify import store
 from spaql.controllers import controller_of, text
 from spaql.errors import ContradictedProofError, SpaqlError
 from spaql.export import c
 from spaql.export.targets import hashes_of
 from spaql.figures import compute_tree, compute_verdict
-from spaql.plugins.design.markup import code, items, missing, paragraphs, picture, size_text
+from spaql.figures.html import code, items, missing, paragraphs, picture, size_text
 from spaql.plugins.design.stages import RUN, Result, Stages
 from spaql.verify import verify
-from spaql.verify.stored import save_verdict
 from spaql.verify.verdict import percent
 
 _ASSUMED = (
@@ -42,7 +41,7 @@ def _shown(agent: Agent) -> Result:
     html = code(text(controller, 4)) + paragraphs("Rounded to four digits; controller.c has all of them.")
     if controller.n_leaves > 1:
         html += picture("The picture of the tree", lambda: compute_tree(controller, title="The controller"))
-    return Result(size_text(controller), html, hashes_of(controller, agent.problem))
+    return Result(size_text(controller), html, digests=hashes_of(controller, agent.problem))
 
 
 def _proven(agent: Agent, stages: Stages, seconds: float) -> Result:
@@ -52,8 +51,7 @@ def _proven(agent: Agent, stages: Stages, seconds: float) -> Result:
         raise
     except SpaqlError as error:
         return _refused("Nothing is proven", error)
-    save_verdict(verdict, verdict_file(stages.folder / RUN))
-    html = paragraphs(*verdict.text.split("\n"))
+    html = paragraphs(*verdict.text.split("\n")) + store(verdict, stages.folder / RUN)
     if not verdict.finished:
         html += paragraphs(f"The time of {seconds:g} s was up before the search had ended.")
     if verdict.status.ndim > 1 and verdict.status.size > 1:
@@ -67,10 +65,8 @@ def _exported(agent: Agent, stages: Stages) -> Result:
         result = c(agent, stages.folder / "controller.c", provenance=provenance(agent))
     except SpaqlError as error:
         return _refused("There is no C code", error)
-    shown = ", ".join(f"{n:,} {kind}" for kind, n in result.points.items())
-    line = f"{' and '.join(result.files)}, equal at {sum(result.points.values()):,} points"
-    told = f"Compiled by {result.tool}, run and compared with the controller: {shown}. No bit differs."
-    return Result(line, paragraphs(told), files=tuple(result.files))
+    line = f"{', '.join(result.files)}: equal at {sum(result.points.values()):,} points"
+    return Result(line, code(equivalence_text(result)), files=tuple(result.files))
 
 
 def _refused(what: str, error: SpaqlError) -> Result:

@@ -86,29 +86,25 @@ def design(
             agent = Simulated(stages=stages, plant=plant, described=described, **budget).carry_out()
         close(agent, stages, seconds)
     except KeyboardInterrupt:
-        say(f"Interrupted in {stages.running}: the same command continues.", err=True)
+        say("Interrupted: the same command continues.", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
-    results = stages.results
-    conclusion = next(result.data["conclusion"] for result in results.values() if "conclusion" in result.data)
-    report = write_report(stages, agent.problem, conclusion, shlex.join(["spaql", *sys.argv[1:]]))
-    files = {"report": str(report), "print": print_pdf(report)}
-    data = {"conclusion": conclusion, **files, "stages": {name: row.line for name, row in results.items()}}
-    lines = "\n".join(f"{name:<10} {file}" for name, file in files.items())
-    return Report(data, f"\n{lines}\n\n{conclusion}")
+    report = write_report(stages, agent.problem, shlex.join(["spaql", *sys.argv[1:]]))
+    pdf = print_pdf(report)
+    lines = {name: result.line for name, result in stages.results.items()}
+    data = {"conclusion": stages.conclusion, "report": str(report), "print": pdf, "stages": lines}
+    return Report(data, f"\nreport     {report}\nprint      {pdf}\n\n{stages.conclusion}")
 
 
 def _check_options(plant: str, *, is_log: bool) -> None:
     """Refuse a log whose columns are not named, and options that are only for logs or for simulators."""
     context = click.get_current_context()
-    given = [
-        param
+    given = {
+        param.name: param.opts[0]
         for param in context.command.params
         if context.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
-    ]
-    names = {param.name for param in given}
-    if is_log != ("action" in names) or (not is_log and Path(plant).suffix.lower() in _SUFFIXES):
+    }
+    if is_log != ("action" in given) or (not is_log and Path(plant).suffix.lower() in _SUFFIXES):
         raise click.UsageError("A log needs --observations and --action, as for `spaql fit`.")
-    others = _SIMULATED if is_log else LOG_OPTIONS
-    wrong = [param.opts[0] for param in given if param.name in others]
+    wrong = [given[name] for name in (_SIMULATED if is_log else LOG_OPTIONS) if name in given]
     if wrong:
         raise click.UsageError(f"Leave out {', '.join(wrong)}: {plant} is {'a' if is_log else 'no'} log.")

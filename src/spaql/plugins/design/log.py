@@ -6,12 +6,11 @@ from functools import partial
 from typing import Any
 
 from spaql.agents import Agent, fit, load
-from spaql.archive import file_sha256
 from spaql.errors import SettingError
+from spaql.figures.html import code, paragraphs
 from spaql.formatting import with_interval
-from spaql.plugins.design.markup import code, paragraphs
 from spaql.plugins.design.stages import RUN, Result, Stages
-from spaql.problems.log_tables import refuse_missing
+from spaql.problems.plant_hash import file_hash
 
 _PREDICTED = (
     "The predicted return is that of plants fitted to the log without some of its episodes, from starts like "
@@ -21,8 +20,7 @@ _PREDICTED = (
 
 def fit_stage(log: str, stages: Stages, options: dict[str, Any]) -> Agent:
     """Fit a controller to a log, and return its agent."""
-    refuse_missing(log)
-    stages.run("fit", options | {"log": file_sha256(log)}, partial(_fitted, log, stages, options))
+    stages.run("train", {**options, **file_hash(log)}, partial(_fitted, log, stages, options))
     agent = load(stages.folder / RUN)
     assert isinstance(agent, Agent)
     return agent
@@ -34,7 +32,6 @@ def _fitted(log: str, stages: Stages, options: dict[str, Any]) -> Result:
         raise SettingError(f"The log supports no controller: {' '.join(fitted.reasons)} Log more data.")
     fitted.save(stages.folder / RUN)
     line = f"{fitted.verdict}; predicted return {with_interval(fitted.predicted, fitted.half)}"
-    line += f", logged {with_interval(*fitted.logged)}"
     html = code(str(fitted)) + paragraphs(_PREDICTED)
-    conclusion = {"conclusion": f"By the log alone: {line}; the return on the plant is not known."}
-    return Result(line, html, conclusion, tuple(stages.controller))
+    conclusion = f"By the log alone: {line}; the return on the plant is not known."
+    return Result(line, html, conclusion, files=tuple(stages.controller))

@@ -2,65 +2,54 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from spaql.agents.run_folder import versions
 from spaql.archive import write_atomically
 from spaql.evaluation.plant_tables import equations_text, plant_cells, signal_cells
-from spaql.figures.names import NAMES
+from spaql.figures.html import code, missing, page, paragraphs, table
 from spaql.languages import in_html
-from spaql.plugins.design.markup import code, missing, paragraphs, table
 from spaql.plugins.design.stages import Stages
 from spaql.problems import Problem
 from spaql.tables import html_table
 
 _STYLE = Path(__file__).with_name("report.css")
-_NO_NETWORK = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _SECTIONS = {
-    "What was chosen": ("train", "fit"),
-    "Why nothing plainer": ("plainer",),
-    "The controller": ("controller",),
-    "Returns": ("evaluate",),
-    "The classical controllers": ("classical",),
-    "Step tests": ("respond",),
-    "Worst cases": ("stress",),
-    "What is proven": ("prove",),
-    "The C code": ("export",),
-    "The check of the plant": ("check",),
+    "train": "What was chosen",
+    "plainer": "Why nothing plainer",
+    "controller": "The controller",
+    "evaluate": "Returns",
+    "classical": "The classical controllers",
+    "respond": "Step tests",
+    "stress": "Worst cases",
+    "prove": "What is proven",
+    "export": "The C code",
+    "check": "The check of the plant",
 }
-"""The sections between the task and the hashes, with their stages."""
-_ASKED = "I have read this report. The controller may be used on the plant that it describes: yes / no."
-_SIGNED = ("Prepared", "Reviewed", "Approved")
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "msedge")
-_BY_HAND = "open the report in a browser, and print it to a PDF file"
-_SECONDS = 120
-"""Time for a print."""
+"""The sections between the task and the hashes, by their stages."""
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_BY_HAND = "open the report in a browser, and print it to a file"
 
 
-def write_report(stages: Stages, problem: Problem, conclusion: str, command: str) -> Path:
+def write_report(stages: Stages, problem: Problem, command: str) -> Path:
     """Write the report, and return its path."""
-    name = in_html(NAMES.get(problem.name, problem.name))
     sections = {"What was asked": _asked(problem)}
-    for title, names in _SECTIONS.items():
-        done = [stages.results[stage].html for stage in names if stage in stages.results]
-        sections[title] = "".join(done) if done else missing(title, "not available from a log")
+    for stage, section in _SECTIONS.items():
+        done = stages.results.get(stage)
+        sections[section] = missing(section, "not available from a log") if done is None else done.html
     sections["Identity"] = _identity(stages, problem, command)
     sections["Signatures"] = _signatures()
-    written = [(title, html) for title, html in sections.items() if html]
-    body = (f"<section><h2>{i}. {title}</h2>{html}</section>" for i, (title, html) in enumerate(written, 1))
-    page = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_NO_NETWORK}">'
-        f"<title>{name}: design report</title><style>{_STYLE.read_text('utf-8')}</style></head><body>"
-        f'<header><p>Design report</p><h1>{name}</h1><p class="conclusion">{in_html(conclusion)}</p></header>'
-        f"{''.join(body)}</body></html>\n"
+    body = (
+        f"<section><h2>{i}. {section}</h2>{html}</section>"
+        for i, (section, html) in enumerate(sections.items(), 1)
     )
+    title = f"{problem.name}: design report"
+    head = f"<header><h1>{in_html(title)}</h1>{paragraphs(stages.conclusion, kind='conclusion')}</header>"
     path = stages.folder / "report.html"
-    write_atomically(path, page.encode())
+    write_atomically(path, page(title, _STYLE.read_text("utf-8"), head + "".join(body)).encode())
     return path
 
 
@@ -74,42 +63,34 @@ def _asked(problem: Problem) -> str:
 
 def _identity(stages: Stages, problem: Problem, command: str) -> str:
     """Return the hashes of everything, the versions, and the command that makes it again."""
-    hashes = dict(stages.results["controller"].data)
+    hashes = dict(stages.results["controller"].digests)
     for result in stages.results.values():
         hashes |= stages.hashes(result)
     hashes |= {f"plant: {part}": digest for part, digest in problem.plant.items()}
     rows = [{"what": name, "SHA-256": digest} for name, digest in hashes.items()]
-    used = [{"program": name, "version": version} for name, version in versions().items()]
-    spent = [
-        {"stage": name, "result": result.line, "time": f"{result.seconds:g} s"}
-        for name, result in stages.results.items()
-    ]
+    used = ", ".join(f"{name} {version}" for name, version in versions().items())
     again = paragraphs("This command makes it again, with the same bytes but for times:") + code(command)
-    return "".join(table(cells, kind="words") for cells in (rows, used, spent)) + again
+    return table(rows, kind="words") + paragraphs(f"Made with {used}.") + again
 
 
 def _signatures() -> str:
     """Return the block to sign."""
-    rows = [{"": f"{role} by", "name": "", "date": "", "signature": ""} for role in _SIGNED]
-    return f'{paragraphs(_ASKED)}<div class="sign">{html_table(rows)}</div>'
+    roles = ("Prepared by", "Reviewed by", "Approved by")
+    rows = [{"": role, "name": "", "date": "", "signature": ""} for role in roles]
+    asked = paragraphs("I have read this report. The controller may be used on this plant: yes / no.")
+    return f'{asked}<div class="sign">{html_table(rows)}</div>'
 
 
 def print_pdf(report: Path) -> str:
     """Print a report, and return the path of the PDF, or how to make it."""
     pdf = report.with_suffix(".pdf")
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    weasyprint = shutil.which("weasyprint")
-    if browser is not None:
-        words = [browser, "--headless", "--disable-gpu", "--no-pdf-header-footer"]
-        words += ["--no-sandbox"] * (os.name == "posix" and os.geteuid() == 0)  # which root needs
-        words += [f"--print-to-pdf={pdf.resolve()}", report.resolve().as_uri()]
-    elif weasyprint is not None:
-        words = [weasyprint, str(report), str(pdf)]
-    else:
-        return f"no PDF, which needs Chromium or WeasyPrint: {_BY_HAND}"
     pdf.unlink(missing_ok=True)
-    try:
-        subprocess.run(words, capture_output=True, timeout=_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"no PDF ({error}): {_BY_HAND}"
-    return str(pdf) if pdf.is_file() else f"no PDF, {Path(words[0]).name} wrote none: {_BY_HAND}"
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if browser is None:
+        return f"no PDF, as there is no Chromium: {_BY_HAND}"
+    # Root and many containers have no sandbox; the page is ours, has no scripts and loads nothing.
+    options = ["--headless", "--no-pdf-header-footer", "--no-sandbox"]
+    words = [browser, *options, f"--print-to-pdf={pdf.resolve()}", report.resolve().as_uri()]
+    with suppress(subprocess.TimeoutExpired):
+        subprocess.run(words, capture_output=True, timeout=120)
+    return str(pdf) if pdf.is_file() else f"no PDF, as {browser} has printed none: {_BY_HAND}"

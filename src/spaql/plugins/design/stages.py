@@ -30,10 +30,12 @@ class Result:
     """For the terminal."""
     html: str
     """For the report."""
-    data: Mapping[str, Any] = field(default_factory=dict)
+    conclusion: str = ""
+    """For the head of the report."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Hashes."""
     files: tuple[str, ...] = ()
     """Paths of the files that it has written, in the folder of the design."""
-    seconds: float = 0.0
 
 
 class Stages:
@@ -43,11 +45,9 @@ class Stages:
         self.folder = folder
         self.quiet = quiet
         self.results: dict[str, Result] = {}
-        self.running = ""
 
     def run(self, name: str, inputs: Mapping[str, Any], work: Callable[[], Result]) -> Result:
         """Return the result of a stage: that of its file if its inputs and its files are unchanged."""
-        self.running = name
         file = self.folder / STAGES / f"{name}.json"
         key = sha256(json.dumps([versions(), inputs], sort_keys=True, default=str))
         result = self._kept(file, key)
@@ -55,9 +55,8 @@ class Stages:
         if result is None:
             began = time.perf_counter()
             result = work()
-            seconds = round(time.perf_counter() - began, 1)
-            spent = duration(seconds)
-            content = asdict(result) | {"seconds": seconds, "inputs": key, "hashes": self.hashes(result)}
+            spent = duration(round(time.perf_counter() - began, 1))
+            content = asdict(result) | {"inputs": key, "hashes": self.hashes(result)}
             write_atomically(file, (json.dumps(without_infinities(content), indent=1) + "\n").encode())
             result = self._kept(file, key) or result
         if not self.quiet:
@@ -79,6 +78,11 @@ class Stages:
     def hashes(self, result: Result) -> dict[str, str]:
         """Return the SHA-256 of the files that a stage has written, by their paths."""
         return {path: file_sha256(self.folder / path) for path in result.files}
+
+    @property
+    def conclusion(self) -> str:
+        """The sentence with which the report begins."""
+        return next(filter(None, (result.conclusion for result in self.results.values())))
 
     @property
     def controller(self) -> dict[str, str]:

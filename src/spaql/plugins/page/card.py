@@ -16,6 +16,7 @@ from spaql.evaluation import evaluate
 from spaql.evaluation.control_tables import LADDER_MEANS, LEARNED_MEANS, ladder_cells, lags_text
 from spaql.evaluation.plant_tables import signal_cells
 from spaql.figures.drawing import svg
+from spaql.figures.html import page
 from spaql.figures.names import NAMES
 from spaql.figures.verdicts import compute_verdict
 from spaql.formatting import counted, number, places, with_interval
@@ -30,7 +31,6 @@ from spaql.verify.stored import verdict_about
 from spaql.verify.verdict import Verdict
 
 _STYLE = Path(__file__).with_name("card.css")
-_NO_NETWORK = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
 
 
 def policy_card(
@@ -79,14 +79,8 @@ def policy_card(
         parts += _text_of(exact)
         parts += _verdict(path, source) if path is not None else ()
     parts.append(_footer(path, seed))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_NO_NETWORK}">'
-        f"<title>{in_html(problem.name)}: policy card</title>"
-        f"<style>{_STYLE.read_text('utf-8')}{PLAY_STYLE.read_text('utf-8')}</style></head>"
-        f"<body>{''.join(parts)}</body></html>\n"
-    )
+    style = f"{_STYLE.read_text('utf-8')}{PLAY_STYLE.read_text('utf-8')}"
+    return page(f"{problem.name}: policy card", style, "".join(parts), scripts=True)
 
 
 def _header(source: Agent | Design) -> str:

@@ -1,4 +1,4 @@
-"""The pieces of a report in HTML."""
+"""Pages of HTML that need no other file, and their pieces."""
 
 from __future__ import annotations
 
@@ -7,10 +7,29 @@ from typing import Any
 
 from spaql.controllers import Controller
 from spaql.errors import SpaqlError
-from spaql.figures import svg
+from spaql.figures.drawing import svg
 from spaql.formatting import counted
 from spaql.languages import in_html
 from spaql.tables import filled, html_table
+
+_NO_NETWORK = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+def page(title: str, style: str, body: str, *, scripts: bool = False) -> str:
+    """Return a page; a browser loads nothing for it, and runs its scripts only if it may have some.
+
+    Examples
+    --------
+    >>> "<title>A &lt; B</title>" in page("A < B", "p { color: red }", paragraphs("x"))
+    True
+    """
+    policy = _NO_NETWORK + "; script-src 'unsafe-inline'" * scripts
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"<title>{in_html(title)}</title><style>{style}</style></head><body>{body}</body></html>\n"
+    )
 
 
 def paragraphs(*texts: str, kind: str = "") -> str:
