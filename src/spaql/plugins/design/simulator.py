@@ -56,7 +56,7 @@ _RETURNS_MEAN = (
     "“this” in the same episodes."
 )
 _RULE = (
-    "The algorithm is that of `spaql train` for this plant and budget: TreeSearch for a compiled plant with "
+    "The algorithm is that of spaql train for this plant and budget: TreeSearch for a compiled plant with "
     "set-points, and for more than 100,000 steps; PlanTree otherwise."
 )
 
