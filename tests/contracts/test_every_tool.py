@@ -19,7 +19,7 @@ ONE_CUT = {"threshold": [0.0] * 3, "left": [1, -1, -1], "right": [2, -1, -1], "l
 NAMES = ["cart position", "cart speed", "pole angle", "pole speed"]
 
 
-STEPS = 50
+STEPS = 20
 """Of an episode: robustness takes more than a thousand of them."""
 
 

@@ -26,6 +26,7 @@ import spaql.export
 from export_forms import FORMS, SLOW_FORMS
 from hostile_names import CODE, ODD, choice_tree, law_tree, with_memory
 from memory_targets import TARGETS
+from nightly import thorough
 from random_trees import random_tree
 from spaql import ArchiveError, SettingError
 from spaql.controllers import Controller, Lag
@@ -45,7 +46,7 @@ GRAMMARS = {
 WITHOUT_TOOLS = {name: form for name, form in (FORMS | SLOW_FORMS).items() if name != "JSON"}
 """Forms whose texts are made without a compiler."""
 
-FEW = settings(max_examples=25, deadline=None, phases=set(Phase) - {Phase.shrink, Phase.explain})
+FEW = settings(max_examples=thorough(50), deadline=None, phases=set(Phase) - {Phase.shrink, Phase.explain})
 """An example is written in twenty forms."""
 text = st.text(max_size=40) | st.lists(
     st.sampled_from([*ODD, *CODE, *"\n\r\\*/()\"'?`~<>{}%#-;\u2028\u202e\ud800\x00\x1b"]), max_size=6

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from export_forms import FORMS
+from nightly import thorough
 from spaql import Controller
 from spaql.controllers import Laws
 from spaql.controllers.laws import affine
@@ -60,7 +61,7 @@ def drawn(seed: int) -> tuple[list[float], float]:
     return rng.normal(size=3).tolist(), float(rng.normal())
 
 
-@settings(max_examples=25)
+@settings(max_examples=thorough(75))
 @given(st.integers(0, 2**32), st.sampled_from(["double", "float"]))
 def test_points_lie_on_both_sides_of_an_oblique_cut(seed: int, number: str) -> None:
     weights, t = drawn(seed)
@@ -76,7 +77,7 @@ def test_points_lie_on_both_sides_of_an_oblique_cut(seed: int, number: str) -> N
         assert (side[:, 0] >= 0.25).any()
 
 
-@settings(max_examples=25)
+@settings(max_examples=thorough(75))
 @given(st.integers(0, 2**32), st.sampled_from(["double", "float"]))
 def test_points_lie_on_both_sides_of_a_tie(seed: int, number: str) -> None:
     rng = np.random.default_rng(seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -158,9 +157,7 @@ class CheckedCells:
         """Return the claims of boxes that are shown, -1 for those that are not."""
         found = np.full(len(index), -1)
         place = self._place(level, index)
-        look_up = _LookUp(
-            np.where(self.times == 0, 0, -1) if core else self.times, self._turns, self._loop.work
-        )
+        look_up = _LookUp(np.where(self.times == 0, 0, -1) if core else self.times, self._loop.work)
         for first in range(0, len(index), _TOGETHER):
             part = slice(first, first + _TOGETHER)
             lo, hi = self._ends(place[:, part], level[part])
@@ -268,39 +265,25 @@ class CheckedCells:
 class _LookUp:
     """The most steps over boxes of cells; an axis that goes round is continued at its beginning."""
 
-    def __init__(self, times: NDArray[Any], turns: NDArray[np.bool_], work: Work) -> None:
+    def __init__(self, times: NDArray[Any], work: Work) -> None:
         self._times = times
-        self._turns = turns.tolist()
         self._work = work
-        missing = np.pad((times < 0).astype(np.int32), [(1, 0)] * times.ndim)
-        for axis in range(times.ndim):
-            np.cumsum(missing, axis=axis, out=missing)
-        self._missing = missing
 
     def worst(self, first: Ints, last: Ints) -> Ints:
         """Return the most steps over each box of cells, -1 if a cell has none."""
-        n, count = first.shape
-        total = np.zeros(count, np.int64)
-        sides = self._times.shape
-        ends = []
-        for j in range(n):
-            upper = [(1, np.minimum(last[j] + 1, sides[j])), (-1, first[j].clip(0))]
-            ends.append(upper + [(1, (last[j] + 1 - sides[j]).clip(0))] * self._turns[j])
-        self._work.spend(3**n, count)
-        for corner in product(*ends):
-            sign = int(np.prod([one for one, _ in corner]))
-            total += sign * self._missing[tuple(place for _, place in corner)]
-        known = np.flatnonzero((total == 0) & (first[0] >= 0))
-        touched = np.prod((last - first + 1)[:, known].astype(np.float64), axis=0)
-        self._work.spend(len(known) // 4 + 1, int(touched.sum() / max(len(known), 1)))
+        count = first.shape[1]
+        touched = np.prod((last - first + 1).astype(np.float64), axis=0)
+        self._work.spend(count // 4 + 1, int(touched.sum() / max(count, 1)))
         found = np.full(count, -1, np.int64)
-        for i in known:
-            cells: Any = tuple(slice(first[j, i], last[j, i] + 1) for j in range(n))
-            if any(last[j, i] >= sides[j] for j in range(n)):
-                cells = np.ix_(
-                    *(np.arange(one.start, one.stop) % side for one, side in zip(cells, sides, strict=True))
-                )
-            found[i] = self._times[cells].max()
+        for i in np.flatnonzero(first[0] >= 0):
+            ends = list(zip(first[:, i], last[:, i] + 1, self._times.shape, strict=True))
+            if any(end > side for _, end, side in ends):
+                cells: Any = np.ix_(*(np.arange(begin, end) % side for begin, end, side in ends))
+            else:
+                cells = tuple(slice(begin, end) for begin, end, _ in ends)
+            steps = self._times[cells]
+            if steps.min() >= 0:
+                found[i] = steps.max()
         return found
 
 
