@@ -22,7 +22,7 @@ from spaql.registration import HORIZONS
 CLASSIC = [
     name.removeprefix("spaql/") for name in DYNAMICS if name.startswith("spaql/") and name not in HORIZONS
 ]
-SHIPPED = [*PRESETS, *CLASSIC, *(pytest.param(name, marks=pytest.mark.slow) for name in HORIZONS)]
+SHIPPED = [*PRESETS, *CLASSIC]  # the engineering plants are in problems/test_engineering.py
 SHARED: list[float] = [0.0]
 
 

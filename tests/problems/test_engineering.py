@@ -88,6 +88,8 @@ def test_they_are_proper_environments(id: str) -> None:
     assert problem.dynamics is find_dynamics(id)
     assert list(problem.setpoints) == list(problem.states.names[: len(problem.setpoints)])
     assert bool(problem.setpoints) != bool(problem.angles)  # to follow, or to swing up
+    report = spaql.check_problem(id)
+    assert report, str(report)
 
 
 @pytest.mark.parametrize("id", HORIZONS)
