@@ -47,7 +47,7 @@ from fuzz_certificates import forge, grow_certificates, use_certificate
 from mutants import HEAD, mutant_of, mutate_text, with_hash
 from spaql import archive
 from spaql.agents import agent, design, history, problem_file
-from spaql.algorithms.replay import memory as replay_memory
+from spaql.algorithms import replay
 from spaql.cli import main as command_line
 from spaql.controllers import file as controller_file
 from spaql.learned_plants import PlantModel, plant_file, simulator, text
@@ -66,7 +66,7 @@ FORBIDDEN = (
 GROWTH_MB = 30
 """By which no mutant may let the process grow."""
 MEASURED_EVERY = 100
-"""Memory is measured for one mutant of so many: it slows Python down."""
+"""ReplayMemory is measured for one mutant of so many: it slows Python down."""
 
 
 class Watch:
@@ -338,7 +338,7 @@ READERS = (
     controller_file,
     describe,
     history,
-    replay_memory,
+    replay,
     design,
     plant_file,
 )

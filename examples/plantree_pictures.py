@@ -15,7 +15,7 @@ from matplotlib.colors import ListedColormap
 from PIL import Image
 
 import spaql
-from spaql.algorithms.plantree.planning import Plan
+from spaql.algorithms.plantree.explore import Plan
 from spaql.figures.style import multiples_of_pi, new_figure, styled
 from spaql.kernels.plantree.pwa_model import find_all
 

@@ -5,19 +5,20 @@ from collections.abc import Callable
 import numpy as np
 from gymnasium.spaces import Box, Discrete, Space
 
-from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
-from spaql.algorithms.replay.encoding import ActionCode, Scale
-from spaql.algorithms.replay.memory import Memory
+from spaql.algorithms.plantree.learned_plant import CAUTIOUS, draw_samples, fit_plant
+from spaql.algorithms.replay import ActionCode, ReplayMemory, Scale
 from spaql.kernels.plantree.controllers import ControllerTree
-from spaql.kernels.plantree.pwa_model import Plant
+from spaql.kernels.plantree.pwa_model import PlantEnsemble
 from spaql.kernels.plantree.rollout import Simulation
 
 Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, float]]
 
 
-def remember(step: Step, states: np.ndarray, actions: np.ndarray, ended: np.ndarray | None = None) -> Memory:
+def remember(
+    step: Step, states: np.ndarray, actions: np.ndarray, ended: np.ndarray | None = None
+) -> ReplayMemory:
     """A memory of steps from given states."""
-    memory = Memory(states.shape[1], actions.shape[1])
+    memory = ReplayMemory(states.shape[1], actions.shape[1])
     memory.begin()
     for i, (s, u) in enumerate(zip(states, actions, strict=True)):
         after, reward = step(s, u)
@@ -25,7 +26,7 @@ def remember(step: Step, states: np.ndarray, actions: np.ndarray, ended: np.ndar
     return memory
 
 
-def everything(memory: Memory, code: ActionCode) -> tuple[Scale, Plant]:
+def everything(memory: ReplayMemory, code: ActionCode) -> tuple[Scale, PlantEnsemble]:
     """The one plant of all samples."""
     scale = Scale.of(memory)
     return scale, fit_plant(memory, scale, code, [np.arange(len(memory))], squares=False, margin=CAUTIOUS)

@@ -59,7 +59,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     pendulum_log(folder / "log.csv", 15)
     words = ["fit", folder / "log.csv", "--observations", "cos,sin,speed", "--action", "torque"]
     words += ["--action-range", "-2,2", "--episode", "run", "--time", "time", "--horizon", "200"]
-    words += ["--cost", COST, "--effort", "0.02", "--quiet", "--anyway", "--out", folder / "run"]
+    words += ["--cost", COST, "--effort", "0.02", "--anyway", "--out", folder / "run"]
     words += ["--mirror", "sin,speed:torque"]
     return folder / "run", spaql_json(*words)
 
@@ -195,7 +195,7 @@ def integrator(
 
 def fit_integrator(rows: dict[str, list[float]], **more: Any) -> spaql.Fitted:
     given: dict[str, Any] = {"cost": "x**2", "action_range": [-1, 1], "episode": "run"} | QUICK | more
-    return spaql.fit(rows, observations=["x"], action="u", progress_bar=False, **given)
+    return spaql.fit(rows, observations=["x"], action="u", **given)
 
 
 def test_rich_data_support_a_controller_that_keeps_its_promise() -> None:
@@ -308,7 +308,7 @@ def test_set_points_are_held_in_the_model() -> None:
     given: dict[str, Any] = {"cost": "abs(x - goal)", "action_range": [-1, 1], "episode": "run"}
     found = spaql.fit(
         rows, observations=["x", "goal"], action="u", setpoints={"x": "goal"}, effort=0.01, anyway=True,
-        progress_bar=False, **given,
+        **given,
     )  # fmt: skip
     assert found.agent is not None
     predicted = found.agent.model.predict([[0.3, -1.0], [0.3, 0.5]], [[0.0], [0.1]]).observations

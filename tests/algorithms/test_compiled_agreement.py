@@ -17,7 +17,7 @@ from oracle import AQL, AUTHORS, SPAQL, SPAQLTS, TEXT, ActionSide, Agent, Choice
 from oracle_pairs import Pairs, same_number
 from spaql.agents import agent_types
 from spaql.algorithms import PartitionLearner, SPAQLLearner
-from spaql.kernels.partition.actions import raw_actions
+from spaql.kernels.partition.standardise import raw_actions
 from spaql.simulate import EpisodeRunner, Phase
 
 RULES = {"authors": AUTHORS, "text": TEXT}

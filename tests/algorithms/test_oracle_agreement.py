@@ -43,7 +43,7 @@ from spaql.algorithms import (
     SPAQLTSLearner,
     SPAQLTSSettings,
 )
-from spaql.algorithms.rule_sets import RULE_SETS, RuleSet
+from spaql.algorithms.partition_learner import RULE_SETS, RuleSet
 from spaql.kernels.partition import equations as kernel_rules
 from spaql.kernels.partition.balls import Balls, new_found
 from spaql.problems import Problem

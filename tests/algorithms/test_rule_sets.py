@@ -11,7 +11,7 @@ import spaql
 from spaql import archive
 from spaql.agents import agent_types
 from spaql.algorithms import SPAQLLearner
-from spaql.algorithms.rule_sets import AUTHORS, RULE_SETS, TEXT
+from spaql.algorithms.partition_learner import AUTHORS, RULE_SETS, TEXT
 
 PAPERS = ("aql", "spaql", "spaql-ts")
 

@@ -97,7 +97,7 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "paper": (["paper", "--only", "trpo", "--quick", "--out", "paper"], "claims"),
     "study compare": (["study", "compare", "--only", "classical", "--quick", "--out", "compare"], "pairs"),
     "check": (["check", "CartPole-v1"], "checks"),
-    "warm-up": (["warm-up", "--quiet"], "kernels"),
+    "warm-up": (["warm-up", "--quiet"], "trained"),
 }  # fmt: skip
 
 

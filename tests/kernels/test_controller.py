@@ -8,8 +8,8 @@ import pytest
 from feature_controllers import ALL, Reference, random_controller
 from nightly import thorough
 from spaql.controllers.features import FEATURES, SinceChange
-from spaql.kernels.angles import arc_tangent
 from spaql.kernels.controller import COUNT, LAST, LEAF, act_rows
+from spaql.kernels.numerics import arc_tangent
 
 
 def walk(seed: int, steps: int) -> np.ndarray:

@@ -10,9 +10,8 @@ from spaql import make_problem
 from spaql.algorithms.treesearch.rule_trees import idle_controller, to_rules
 from spaql.algorithms.treesearch.trees import one_leaf, random_tree
 from spaql.controllers.arrays import action_range, frame_of
-from spaql.kernels.treesearch.candidates import Units
+from spaql.kernels.treesearch.candidates import Units, score_candidates
 from spaql.kernels.treesearch.cma import ask, new_distribution, population_size, tell
-from spaql.kernels.treesearch.scores import score_candidates
 from spaql.simulate import Candidates
 from spaql.simulate.candidates import CompiledCandidates
 
@@ -123,7 +122,9 @@ def test_returns_are_those_of_the_rule_tree_in_gymnasium(name):
     starts = player.starts(rng, 4)
     tree = random_tree(one_leaf(rows, dims, listed=listed), 3, rng.normal(size=(9, dims)), rng)
     vectors = rng.normal(size=(3, len(tree.vector)))
-    played = player.play(Candidates.of(tree.left, tree.allowed, tree.raw(vectors, units), frame), starts)
+    played = player.play(
+        Candidates.of(tree.left, tree.allowed, tree.raw(units, vectors=vectors), frame), starts
+    )
     env = gymnasium.make(name)
     steps = 0
     for c, vector in enumerate(vectors):

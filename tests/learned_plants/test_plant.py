@@ -10,8 +10,8 @@ import pytest
 import spaql
 from learned_plants import ENVIRONMENTS, experienced, known, some_steps
 from spaql import archive
-from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
-from spaql.algorithms.replay.encoding import Scale
+from spaql.algorithms.plantree.learned_plant import CAUTIOUS, fit_plant
+from spaql.algorithms.replay import Scale
 from spaql.kernels.plantree.pwa_model import predict
 from spaql.learned_plants import PlantModel, text
 from spaql.spaces import describe_space

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import multiprocessing
 import os
 import secrets
 import sys
@@ -21,7 +20,7 @@ from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback, joined
 from spaql.agents.history import History
 from spaql.agents.problem_file import problem_to
-from spaql.agents.progress import Compiling, Progress
+from spaql.agents.progress import Progress
 from spaql.agents.read_back import read_back
 from spaql.agents.readable import Readable
 from spaql.agents.train_tries import learn_best
@@ -232,9 +231,6 @@ class Agent(Readable):
             checkpoint_every=checkpoint_every,
             selection_episodes=selection_episodes,
         )
-        if multiprocessing.parent_process() is None:  # workers reuse what the parent compiled
-            with closing(Compiling(show=progress_bar)) as compiling:
-                self._learner.warm_up(compiling)
         if tries == 1 and workers == 1:
             self._train(budget, joined(callback), checkpoint, progress_bar)
             return self

@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spaql.agents.agent import make_settings
-from spaql.agents.progress import Compiling
 from spaql.agents.registry import PlanTree
 from spaql.agents.run_folder import save_run
 from spaql.algorithms import PlanTreeLearner
@@ -110,7 +108,6 @@ def fit(
     constraints: Iterable[ConstraintLike] = (),
     seed: int = 0,
     anyway: bool = False,
-    progress_bar: bool = False,
     **settings: Any,
 ) -> Fitted:
     """Return a controller fitted to a log, with a verdict on what the data support.
@@ -154,8 +151,6 @@ def fit(
         Seed of all randomness; the same seed produces the same bytes.
     anyway
         Keep the controller even if it is not supported by the data.
-    progress_bar
-        Show the compilation of kernels.
     **settings
         Settings of PlanTree, such as `effort`.
 
@@ -177,7 +172,7 @@ def fit(
     objective: dict[str, Any] = {"cost": cost, "reward": reward, "end": end, "constraints": constraints}
     limits: dict[str, Any] = {"action_range": action_range, "extrapolate": extrapolate, "horizon": horizon}
     logged = problem_from_log(source, **objective, **limits, setpoints=setpoints)
-    _compile(PlanTreeLearner(logged.problem, own), show=progress_bar)
+    PlanTreeLearner(logged.problem, own)  # refuses what it cannot learn from
     result = fit_log(logged, own, seed)
     agent = None
     if anyway or result.verdict != UNSUPPORTED:
@@ -201,11 +196,6 @@ def _settings_of(settings: Mapping[str, Any]) -> PlanTreeSettings:
     own = make_settings(PlanTreeLearner, settings)
     assert isinstance(own, PlanTreeSettings)
     return own
-
-
-def _compile(learner: PlanTreeLearner, *, show: bool) -> None:
-    with closing(Compiling(show=show)) as compiling:
-        learner.warm_up(compiling)
 
 
 def _agent_of(result: LogFit, problem: Problem, seed: int, settings: Mapping[str, Any]) -> PlanTree:

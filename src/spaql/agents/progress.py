@@ -16,7 +16,6 @@ _SECONDS_TO_KNOW = 3.0
 _SHARE_TO_KNOW = 0.05
 """Seconds, and share of a training, after which the time that is left is estimated."""
 _PREPARING = "the first training on a plant compiles it, which takes a few seconds"
-_COMPILING = "compiling kernels, which are cached for all later trainings"
 
 
 class Progress:
@@ -125,33 +124,6 @@ class Progress:
         if speed > 0:
             shown.append(f"{speed:,.0f} steps/s")
         return "  ".join(shown)
-
-
-class Compiling:
-    """Show the progress of compilation: a bar on a terminal, a line elsewhere."""
-
-    def __init__(self, *, show: bool) -> None:
-        self._show = show
-        self._bar: Any = None
-
-    def __call__(self, done: int, total: int) -> None:
-        """Show the number of compiled kernels."""
-        if not self._show:
-            return
-        if not sys.stderr.isatty():
-            if done == 0:
-                print(_COMPILING, file=sys.stderr, flush=True)
-            return
-        if self._bar is None:
-            self._bar = _bar(_COMPILING)
-            self._task = self._bar.add_task("", total=total)
-            self._bar.start()
-        self._bar.update(self._task, completed=done)
-
-    def close(self) -> None:
-        """Stop updating the bar."""
-        if self._bar is not None:
-            self._bar.stop()
 
 
 def _bar(what: str, *more: Any) -> Any:

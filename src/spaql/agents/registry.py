@@ -9,7 +9,7 @@ from spaql.agents.agent import Agent, make_settings
 from spaql.agents.agent_file import agent_types
 from spaql.agents.history import History
 from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner, TreeSearchLearner
-from spaql.algorithms.replay.memory import Memory
+from spaql.algorithms.replay import ReplayMemory
 from spaql.controllers import Controller
 from spaql.errors import SettingError, imported, nearest
 from spaql.learned_plants import PlantModel
@@ -82,7 +82,7 @@ class PlanTree(Agent):
         symmetry = self._learner.mirror
         return None if symmetry is None else symmetry.text(self._learner.experience.task)
 
-    def adopt(self, memory: Memory, rules: Controller) -> Self:
+    def adopt(self, memory: ReplayMemory, rules: Controller) -> Self:
         """Take over the transitions of a log as episodes, and the controller fitted to them."""
         self._learner.adopt(memory, rules)
         self.history = History()

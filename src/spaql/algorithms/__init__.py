@@ -2,10 +2,9 @@
 
 from spaql.algorithms.aql import AQLLearner, AQLSettings
 from spaql.algorithms.learner import Algorithm, Learner
-from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings
+from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings, RuleSet
+from spaql.algorithms.plantree.learner import PlanTreeLearner
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.algorithms.plantree_learner import PlanTreeLearner
-from spaql.algorithms.rule_sets import RuleSet
 from spaql.algorithms.settings import LearnerSettings, Settings, setting
 from spaql.algorithms.spaql import SPAQLLearner, SPAQLSettings
 from spaql.algorithms.spaql_ts import SPAQLTSLearner, SPAQLTSSettings

@@ -6,7 +6,7 @@ import numpy as np
 
 from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings
 from spaql.controllers import PartitionPolicy
-from spaql.kernels.partition.update import Rules
+from spaql.kernels.partition.update import UpdateRules
 from spaql.problems import Problem
 
 
@@ -24,7 +24,7 @@ class AQLLearner(PartitionLearner):
 
     def __init__(self, problem: Problem, settings: AQLSettings) -> None:
         super().__init__(problem, settings)
-        self.rules = Rules(
+        self.rules = UpdateRules(
             horizon=problem.horizon,
             scaling=settings.scaling,
             temperature=0.0,

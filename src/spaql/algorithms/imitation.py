@@ -12,18 +12,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from gymnasium.spaces import Box
-from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.rule_trees import to_rules, with_laws, within_space
-from spaql.algorithms.replay.encoding import ActionCode, Scale
-from spaql.algorithms.replay.exact_sums import moments, weighted_sum
+from spaql.algorithms.replay import ActionCode, Scale
 from spaql.controllers import Controller, Laws, Policy, RecordingPolicy
+from spaql.kernels.numerics import Floats, moments, weighted_sum
 from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws
 from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Phase, Purpose, generator
 from spaql.values import rounded
-
-Floats = NDArray[np.float64]
 
 _MOST = 40_000
 """Labelled states to fit to, at most; of more, evenly spaced ones are taken."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from numpy.typing import NDArray
-
+from spaql.algorithms.saved import Arrays, Data, State
 from spaql.algorithms.settings import LearnerSettings
 from spaql.archive import number
 from spaql.controllers import Controller, Policy
-from spaql.controllers.policy import Rng
+from spaql.kernels.numerics import Rng
 from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Evaluation
 
@@ -52,9 +51,6 @@ class Algorithm(ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Return what is copied or pickled, also while progress is shown."""
         return {name: value for name, value in vars(self).items() if name != "announce"}
-
-    def warm_up(self, progress: Callable[[int, int], object]) -> None:  # noqa: B027 (most have little to compile)
-        """Compile kernels ahead of time; `progress` is called with the numbers compiled and to compile."""
 
     @property
     def phase(self) -> str:
@@ -99,7 +95,7 @@ class Algorithm(ABC):
         """Return the columns of the history for this iteration, besides returns and steps."""
 
     @abstractmethod
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def state(self) -> State:
         """Return everything that is needed to resume training: plain data, and arrays."""
 
     def mark(self) -> Any:
@@ -112,14 +108,14 @@ class Algorithm(ABC):
         self.restore(*mark)
 
     @classmethod  # noqa: B027 (a learner whose size depends on the file alone has no check)
-    def check_size(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def check_size(cls, problem: Problem, arrays: Arrays) -> None:
         """Raise if the arrays of a file cannot belong to this problem, before a learner is allocated."""
 
     @abstractmethod
-    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, data: Data, arrays: Arrays) -> None:
         """Restore the `state` of a learner for the same problem; raises `ArchiveError` for any other."""
 
-    def restore_best_return(self, data: Mapping[str, Any]) -> None:
+    def restore_best_return(self, data: Data) -> None:
         """Restore the best return from the data of `state`."""
         unknown = data["best_return"] is None
         self.best_return = None if unknown else float(number(data, "best_return"))

@@ -1,26 +1,66 @@
-"""Q-learning on a partition: what AQL and the SPAQL family share."""
+"""Q-learning on a partition: what AQL and SPAQL share, and where the paper's text and code differ."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner
-from spaql.algorithms.rule_sets import AUTHORS, RULE_SETS, RuleSet
-from spaql.algorithms.saved import part, prefixed
+from spaql.algorithms.saved import Arrays, Data, State, part, prefixed
 from spaql.algorithms.settings import Settings, setting
 from spaql.controllers import PartitionPolicy
-from spaql.controllers.policy import Rng
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
-from spaql.kernels.partition.update import Rules, choose, learn
+from spaql.kernels.numerics import Rng
+from spaql.kernels.partition.update import UpdateRules, choose, learn
 from spaql.partition import Partition
 from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Evaluation
+
+Metric = Literal["euclidean", "infinity"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleSet:
+    """What AQL, SPAQL and SPAQL-TS do where text and code differ; the defaults are those of the code.
+
+    Where the text leaves a point open, all rule sets share one choice.
+    """
+
+    tie_is_gain: bool = True
+    """Whether an evaluation that equals the best counts as a gain, which keeps the trainee and damps u."""
+    heats_after_split: bool = True
+    """Whether the temperature rises only once a ball was split since the last gain or reset."""
+    temperature_max: float = 10.0
+    """The temperature rises only while it is below this."""
+    balls_before_reset: int | None = None
+    """Balls split without gain after which the trainee is reset to the best; if None, it is reset after the
+    second iteration that split any."""
+    by_maximum: bool = False
+    """Whether Boltzmann sampling divides Q by max Q; if not, by the largest absolute Q."""
+    metric: Metric = "euclidean"
+    """Of the distance to the reference (SPAQL-TS), unless the setting `metric` names one."""
+
+
+AUTHORS = RuleSet()
+"""The code that made the paper's figures."""
+
+TEXT = RuleSet(
+    tie_is_gain=False,
+    heats_after_split=False,
+    temperature_max=math.inf,
+    balls_before_reset=3,  # "more than two splits" in algorithm 3; the prose beside it says two
+    by_maximum=True,
+    metric="infinity",
+)
+"""The paper, read literally."""
+
+RULE_SETS: Mapping[str, RuleSet] = MappingProxyType({"authors": AUTHORS, "text": TEXT})
+"""By the values of the setting `rules`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +89,7 @@ class PartitionLearner(Learner):
 
     trainee: Partition
     """The partition in training."""
-    rules: Rules
+    rules: UpdateRules
     """Of the current iteration."""
     time_variant = False
     """One tree of balls for every time step, or one for all."""
@@ -176,17 +216,17 @@ class PartitionLearner(Learner):
     def _holds_nan(self, observation: Any) -> BadEnvironmentError:
         return BadEnvironmentError(f"The observation of step {self._step} holds NaN: {observation}.")
 
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def state(self) -> State:
         """Return the trainee's arrays and the best return."""
         return {"best_return": self.best_return}, prefixed("trainee", self.trainee.arrays())
 
-    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, data: Data, arrays: Arrays) -> None:
         """Restore the result of `state`."""
         self.restore_best_return(data)
         self.trainee = self._partition_from(part(arrays, "trainee"))
 
     @classmethod
-    def check_size(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def check_size(cls, problem: Problem, arrays: Arrays) -> None:
         """Raise if there are fewer balls than trees."""
         if cls._trees(problem) > arrays["trainee.q"].size:
             raise ArchiveError(
@@ -197,7 +237,7 @@ class PartitionLearner(Learner):
     def _trees(cls, problem: Problem) -> int:
         return problem.horizon if cls.time_variant else 1
 
-    def _partition_from(self, arrays: Mapping[str, NDArray[Any]]) -> Partition:
+    def _partition_from(self, arrays: Arrays) -> Partition:
         """Return the partition of these arrays; raises if it is not one of this problem."""
         partition = Partition.from_arrays(arrays)
         problem = self.problem

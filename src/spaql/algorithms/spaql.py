@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings
-from spaql.algorithms.saved import part, prefixed
+from spaql.algorithms.saved import Arrays, Data, State, part, prefixed
 from spaql.algorithms.settings import setting
 from spaql.archive import number
 from spaql.controllers import PartitionPolicy
-from spaql.kernels.partition.update import Rules
+from spaql.kernels.partition.update import UpdateRules
 from spaql.partition import Partition
 from spaql.problems import Problem
 
@@ -49,7 +47,7 @@ class SPAQLLearner(PartitionLearner):
         super().__init__(problem, settings)
         self.settings = settings
         self.keep(self.trainee.copy())
-        self.rules = Rules(
+        self.rules = UpdateRules(
             horizon=problem.horizon,
             scaling=settings.scaling,
             temperature=settings.temperature_min,
@@ -124,7 +122,7 @@ class SPAQLLearner(PartitionLearner):
             "resets": self.resets,
         }
 
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def state(self) -> State:
         """Return both partitions and the state of the schedule."""
         data, arrays = super().state()
         arrays |= prefixed("best", self.best.arrays())
@@ -135,7 +133,7 @@ class SPAQLLearner(PartitionLearner):
         }
         return data | schedule, arrays
 
-    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, data: Data, arrays: Arrays) -> None:
         """Restore the result of `state`."""
         super().restore(data, arrays)
         self.keep(self._partition_from(part(arrays, "best")))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from spaql.algorithms.rule_sets import RULE_SETS
+from spaql.algorithms.partition_learner import RULE_SETS
 from spaql.algorithms.settings import setting
 from spaql.algorithms.spaql import SPAQLLearner, SPAQLSettings
 from spaql.errors import SettingError

@@ -40,7 +40,7 @@ _SECTIONS = {
     "Run studies": {"study": "", "paper": ""},
     "Check and prepare": {
         "check": "Check an environment or an algorithm of your own.",
-        "warm-up": "Compile now what the first training would compile.",
+        "warm-up": "Compile in advance what trainings need.",
     },
 }
 """The commands by what they are for; those without a summary are declared by plugins."""

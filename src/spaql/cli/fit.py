@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from spaql.cli.arguments import quiet_option, refuse_occupied
+from spaql.cli.arguments import refuse_occupied
 from spaql.cli.command import command
 from spaql.cli.group import FAILED
 from spaql.cli.option_groups import log_options
@@ -30,13 +30,11 @@ _FIT = "agents/fitting.py:fit"
 @options_of("algorithms/plantree/settings.py:PlanTreeSettings", "effort", "mirror")
 @click.option("--out", type=PATH, help="run folder  [default: runs/LOG/fit/seed=SEED]")
 @options_of(_FIT, "anyway")
-@quiet_option
 def fit(
     logs: tuple[Path, ...],
     seed: int,
     out: Path | None,
     anyway: bool,
-    quiet: bool,
     logged: dict[str, Any],
     **arguments: Any,
 ) -> Report:
@@ -62,7 +60,7 @@ def fit(
 
     folder = out or Path("runs") / logs[0].stem / "fit" / f"seed={seed}"
     refuse_occupied(folder)
-    fitted = fit_log(list(logs), seed=seed, anyway=anyway, progress_bar=not quiet, **logged, **arguments)
+    fitted = fit_log(list(logs), seed=seed, anyway=anyway, **logged, **arguments)
     text = f"{fitted}\n\n"
     data = fitted.as_data() | {"run": None}
     if fitted.agent is None:

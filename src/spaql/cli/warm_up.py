@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
+
+import click
 
 from spaql.cli.arguments import quiet_option
 from spaql.cli.command import command
 from spaql.cli.report import Report
-from spaql.formatting import counted, duration
+from spaql.formatting import duration
+
+_ENVS = ("CartPole-v1", "Pendulum-v1")
+"""Discrete actions, and a range of them: each needs kernels of its own."""
 
 
 @command("what was compiled")
 @quiet_option
 def warm_up(quiet: bool) -> Report:
-    """Compile the kernels of PlanTree before the first training.
+    """Compile what the algorithms need, before the first training.
 
     Numba compiles spaql for this machine on first use and caches the result, for the user or in the
-    package's own folder. This command prepares an installation, an image or a classroom in advance.
+    package's own folder. This command prepares an installation, an image or a classroom in advance: it trains
+    each algorithm for a moment.
     """
-    from spaql.agents.progress import Compiling
-    from spaql.kernels.warm_up import are_warm, kernels
-    from spaql.kernels.warm_up import warm_up as compile_kernels
+    import spaql
 
     began = time.perf_counter()
-    new = not are_warm(kernels())
-    with closing(Compiling(show=not quiet)) as compiling:
-        compile_kernels(kernels(), compiling)
-    count = len(kernels())
+    trained = []
+    for agent, steps, settings in (
+        (spaql.SPAQL, 400, {"rollouts": 1}),
+        (spaql.TreeSearch, 20_000, {}),
+        (spaql.PlanTree, 400, {"effort": 0.01}),
+    ):
+        for env in _ENVS:
+            trained.append(f"{agent.__name__} on {env}")
+            if not quiet:
+                click.echo(f"compiling: {trained[-1]}", err=True)
+            agent(env, seed=0, **settings).learn(total_timesteps=steps, progress_bar=False)
     seconds = time.perf_counter() - began
-    data = {"kernels": count, "compiled": new, "seconds": seconds}
-    done = f"{counted(count, 'kernel')} {'compiled' if new else 'were already compiled'}"
-    return Report(data, f"{done}: {duration(seconds)}.")
+    return Report(
+        {"trained": trained, "seconds": seconds}, f"All algorithms are compiled: {duration(seconds)}."
+    )

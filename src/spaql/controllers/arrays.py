@@ -25,10 +25,9 @@ from spaql.kernels.controller import (
     RIGHT,
     Arrays,
     ControllerArrays,
-    Floats,
-    Ints,
     Numbers,
 )
+from spaql.kernels.numerics import Floats, Ints
 from spaql.spaces import space_bounds
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from spaql.controllers.text import text
 from spaql.controllers.wording import sum_text
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.formatting import counted
-from spaql.kernels.controller import LARGEST, OBSERVED, ControllerArrays, Floats
+from spaql.kernels.controller import LARGEST, OBSERVED, ControllerArrays
+from spaql.kernels.numerics import Floats
 from spaql.spaces import (
     action_names,
     count_actions,

@@ -17,7 +17,8 @@ from spaql.controllers.rules import Lock, bisect
 from spaql.controllers.text import leaf_text
 from spaql.controllers.wording import number_text, values_text
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.kernels.controller import LEAF, LEFT, PARENT, RIGHT, Floats
+from spaql.kernels.controller import LEAF, LEFT, PARENT, RIGHT
+from spaql.kernels.numerics import Floats
 from spaql.spaces import space_bounds
 
 if TYPE_CHECKING:

@@ -10,18 +10,8 @@ import numpy as np
 
 from spaql.controllers.features import FEATURES, Feature, LastAction, Observed, SinceChange
 from spaql.errors import SettingError
-from spaql.kernels.controller import (
-    FIRST,
-    KIND,
-    LAST,
-    OBSERVED,
-    PARAMETER,
-    SAMPLES,
-    SECOND,
-    SLOT,
-    Floats,
-    Ints,
-)
+from spaql.kernels.controller import FIRST, KIND, LAST, OBSERVED, PARAMETER, SAMPLES, SECOND, SLOT
+from spaql.kernels.numerics import Floats, Ints
 from spaql.spaces import given_names, split_unit
 
 

@@ -33,7 +33,8 @@ class Fold:
     images: Mapping[int, tuple[int, int]]
     """The image of each observation that the rules use, with its sign; of others it is not known."""
     action_images: Mapping[int, int]
-    """The image of each action of a list, from 0 on, that the leaves have."""
+    """The image of each action of a list, from 0 on, that the leaves have; of a Box, components that change
+    places."""
 
     @property
     def heading(self) -> str:
@@ -135,13 +136,15 @@ class Fold:
             return Laws.of_actions(first + np.append(numbers, images), half.action_space, half.dims)
         if not {*np.flatnonzero(gain.any(axis=(0, 1))).tolist()} <= self.images.keys():
             return None
-        signs = np.array(self.action_signs, np.float64)
+        order = [self.action_images.get(k, k) for k in range(len(self.action_signs))]
+        low, high = half.frame.limit[[LOW, HIGH]]
+        middle = (low + high) / 2
+        factors = np.array(self.action_signs) * ((high - low) / (high - low)[order])
         below = np.zeros_like(gain)
-        middle = half.frame.limit[[LOW, HIGH]].sum(axis=0) / 2
         for j, (other, sign) in self.images.items():
-            below[:, :, other] = sign * signs * gain[:, :, j]
+            below[:, :, other] = sign * factors * gain[:, order, j]
         # A sum with 0 turns -0 into 0.
-        mirrored = middle + signs * (offset - middle) + 0.0
+        mirrored = middle + factors * (offset - middle)[:, order] + 0.0
         return Laws(np.concatenate([gain, below + 0.0]), np.concatenate([offset, mirrored]))
 
 

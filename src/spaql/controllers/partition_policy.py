@@ -23,10 +23,9 @@ from spaql.controllers.policy import Policy, Rng
 from spaql.controllers.wording import number_text
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.kernels.controller import ControllerArrays
-from spaql.kernels.partition.actions import raw_actions
 from spaql.kernels.partition.balls import BITS, INTERVAL
-from spaql.kernels.partition.lookup import flatten
-from spaql.kernels.partition.lookup_batch import central_actions, look_up, redraw
+from spaql.kernels.partition.lookup import central_actions, flatten, look_up, redraw
+from spaql.kernels.partition.standardise import raw_actions
 from spaql.partition import Partition
 from spaql.spaces import StandardActions, StandardStates, action_names, observation_names
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from spaql.entry_points import Pictured
 from spaql.errors import SettingError
 from spaql.formatting import counted
-from spaql.kernels.controller import ControllerArrays, Floats
+from spaql.kernels.controller import ControllerArrays
+from spaql.kernels.numerics import Floats
 from spaql.kernels.partition.balls import INTERVAL
 from spaql.spaces import StandardActions, StandardStates, environment_actions
 

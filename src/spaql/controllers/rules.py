@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spaql.controllers.laws import Laws, affine
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.kernels.controller import Floats
+from spaql.kernels.numerics import Floats
 
 Key = tuple[int, float, int, int]
 """Feature, threshold and children of a rule; for a leaf -1, its row in the table of leaves, -1, -1."""

@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Discrete
 from spaql.controllers.laws import Laws
 from spaql.controllers.limits import POSITION, VELOCITY
 from spaql.errors import SettingError, nearest
-from spaql.kernels.controller import Floats
+from spaql.kernels.numerics import Floats
 from spaql.languages import identifiers
 from spaql.program.functions import CONSTANTS, FUNCTIONS
 from spaql.program.ir import (

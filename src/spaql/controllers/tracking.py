@@ -11,7 +11,8 @@ from fractions import Fraction
 import numpy as np
 
 from spaql.controllers.controller import Controller
-from spaql.kernels.controller import BOUND, INTEGRAL, KIND, LARGEST, LEFT, OBSERVATIONS, ROW, VELOCITY, Floats
+from spaql.kernels.controller import BOUND, INTEGRAL, KIND, LARGEST, LEFT, OBSERVATIONS, ROW, VELOCITY
+from spaql.kernels.numerics import Floats
 
 _DEPENDENT = 1e-12
 """Actions whose gains of integrals are dependent to this share of their square cannot be followed apart."""

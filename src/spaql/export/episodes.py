@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from spaql.controllers.rules import bisect
 from spaql.export.machine import Machine
 from spaql.export.test_states import branch
-from spaql.kernels.controller import HIGH, LARGEST, LAST, LOW, Floats
+from spaql.kernels.controller import HIGH, LARGEST, LAST, LOW
+from spaql.kernels.numerics import Floats
 from spaql.spaces import space_bounds, unbounded
 
 Bools = NDArray[np.bool_]

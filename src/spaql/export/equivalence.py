@@ -18,7 +18,7 @@ from spaql.export.language import Target
 from spaql.export.machine import Machine, constant_actions
 from spaql.export.running import EquivalenceError
 from spaql.export.test_states import comparison_points
-from spaql.kernels.controller import Floats
+from spaql.kernels.numerics import Floats
 
 
 @dataclass(frozen=True)

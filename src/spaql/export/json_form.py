@@ -15,7 +15,7 @@ from spaql.controllers.file import NODES, controller_from, controller_to
 from spaql.export.language import Source, Target
 from spaql.export.machine import Limits, Machine
 from spaql.export.running import Player
-from spaql.kernels.controller import Floats
+from spaql.kernels.numerics import Floats
 
 FORMAT = "spaql-controller"
 VERSION = 1

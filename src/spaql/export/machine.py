@@ -17,7 +17,8 @@ from spaql.controllers.limits import checked_action
 from spaql.controllers.policy import Rng
 from spaql.controllers.tracking import tracking_gains
 from spaql.errors import SettingError
-from spaql.kernels.controller import COLUMN, HIGH, LARGEST, LAST, LOW, ControllerArrays, Floats
+from spaql.kernels.controller import COLUMN, HIGH, LARGEST, LAST, LOW, ControllerArrays
+from spaql.kernels.numerics import Floats
 from spaql.languages import PYTHON, STRUCTURED_TEXT, C, identifiers
 from spaql.problems.guard import MARGIN
 from spaql.program.controller import controller_program

@@ -22,7 +22,7 @@ import numpy as np
 
 from spaql.errors import SpaqlError
 from spaql.formatting import duration
-from spaql.kernels.controller import Floats
+from spaql.kernels.numerics import Floats
 
 SECONDS = 1800.0
 """The time limit of a process; a slow interpreter needs minutes for large controllers."""

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from spaql.controllers import Controller
 from spaql.controllers.rules import bisect
 from spaql.export.machine import Machine
-from spaql.kernels.controller import LAST, LEAF, Floats
+from spaql.kernels.controller import LAST, LEAF
+from spaql.kernels.numerics import Floats
 from spaql.program.numbers import NumberType
 from spaql.spaces import space_bounds, unbounded
 

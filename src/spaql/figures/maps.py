@@ -19,7 +19,7 @@ from spaql.figures.drawing import register
 from spaql.figures.scene import Scene, partition_policy, set_scene
 from spaql.figures.style import multiples_of_pi, new_figure
 from spaql.formatting import counted
-from spaql.kernels.partition.greedy import greedy_balls
+from spaql.kernels.partition.lookup import greedy_balls
 from spaql.problems import EnvironmentLike
 from spaql.spaces import find_observation, split_unit
 

@@ -6,12 +6,9 @@ Observations are standardised, and actions are in [-1, 1], or one-hot. A row of 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit_no_inline
-from spaql.kernels.plantree.pwa_model import solve
-
-Floats = NDArray[np.float64]
+from spaql.kernels.numerics import Floats, solve
 
 RANGE, LEVELS, SCORES = 0, 1, 2
 """Kinds of laws: of a range of actions; the same, rounded to equidistant levels; scores of actions."""

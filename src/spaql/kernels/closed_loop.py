@@ -8,7 +8,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.kernels.controller import (
     ACTIONS,
@@ -18,16 +17,13 @@ from spaql.kernels.controller import (
     REMEMBERS,
     WIDTH,
     Arrays,
-    Floats,
-    Ints,
     Numbers,
     act,
     reset_memory,
 )
 from spaql.kernels.jit import njit_in_place, njit_inlined
+from spaql.kernels.numerics import Bools, Floats, Ints
 from spaql.kernels.plant import advance, look
-
-Bools = NDArray[np.bool_]
 
 
 class Played(NamedTuple):

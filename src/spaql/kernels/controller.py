@@ -20,13 +20,9 @@ The memory of an episode is a row of floats: the number of samples (up to that o
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spaql.kernels.angles import arc_tangent, shorter_way
 from spaql.kernels.jit import njit_in_place, njit_inlined
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from spaql.kernels.numerics import Floats, Ints, arc_tangent, shorter_way
 
 OBSERVED = 0
 ERROR = 1

@@ -15,9 +15,9 @@ import numpy as np
 from numba import types
 from numba.cpython.unsafe.tuple import tuple_setitem
 from numba.extending import overload, overload_method
-from numpy.typing import NDArray
 
 from spaql.kernels.jit import callable_by_kernels
+from spaql.kernels.numerics import Ints
 
 _WORD = 0xFFFFFFFF
 
@@ -62,7 +62,7 @@ class Draws(NamedTuple):
     True
     """
 
-    memory: NDArray[np.int64]
+    memory: Ints
     """The key of the step, and how many numbers were drawn."""
 
     def random(self) -> float:
@@ -89,7 +89,7 @@ def draws_of(key: float, count: float) -> Draws:
 
 
 @callable_by_kernels
-def random_of(memory: NDArray[np.int64]) -> float:
+def random_of(memory: Ints) -> float:
     """Draw a number in (0, 1)."""
     place = memory[1]
     memory[1] += 2
@@ -97,7 +97,7 @@ def random_of(memory: NDArray[np.int64]) -> float:
 
 
 @callable_by_kernels
-def normal_of(memory: NDArray[np.int64]) -> float:
+def normal_of(memory: Ints) -> float:
     """Draw a number of the standard normal distribution."""
     place = memory[1] // 2
     memory[1] += 2

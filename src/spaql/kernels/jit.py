@@ -12,7 +12,7 @@ from numba.core.errors import NumbaError as NumbaError
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, register_jitable
 
-from spaql.kernels.linking import IS_TESTED, cache_folder_of, compiled, compiled_kernel, recache
+from spaql.kernels.linking import IS_TESTED, compiled, compiled_kernel, recache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Fields = tuple[Any, ...]
@@ -103,17 +103,6 @@ def njit_in_place(function: Function) -> Function:
 def callable_by_kernels(function: Function) -> Function:
     """Let kernels call a function that is not compiled when Python calls it."""
     return register_jitable(error_model="numpy")(function) if ENABLED else function
-
-
-def cache_folder() -> Path | None:
-    """Return the cache folder of the kernels of this package, or None if none is writable.
-
-    Examples
-    --------
-    >>> cache_folder() is None or cache_folder().is_absolute()
-    True
-    """
-    return cache_folder_of(njit_no_inline)
 
 
 FLOATS = numba.types.CPointer(numba.types.float64)  # type: ignore[no-untyped-call]

@@ -13,7 +13,6 @@ dispatcher, `FunctionCache` and `IndexDataCacheFile` of `numba.core.caching`, an
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, cast
 
 import numba
@@ -87,15 +86,6 @@ def recache(dispatcher: Any, stamp: str | None) -> None:
     if dispatcher.stats.cache_hits:
         dispatcher._make_finalizer()()
         dispatcher._reset_overloads()
-
-
-def cache_folder_of(function: Callable[..., Any]) -> Path | None:
-    """Return the folder in which a function is cached; None if none is writable, or Numba was not tested."""
-    if not IS_TESTED:
-        return None
-    with suppress(RuntimeError):
-        return Path(_StampedCache(function, "").cache_path)
-    return None
 
 
 class _StampedCache(FunctionCache):

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
-from numpy.typing import NDArray
 
 from spaql.kernels.jit import (
     ENABLED,
@@ -27,9 +26,8 @@ from spaql.kernels.jit import (
     njit_inlined,
     pointer_to,
 )
+from spaql.kernels.numerics import Bools, Floats, Rng
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Function = Callable[..., Any]
 
 if ENABLED:
@@ -107,13 +105,13 @@ class Plant:
         """The plant as kernels call it."""
         return Addresses(self.start.address, self.look.address, self.step.address)
 
-    def draw(self, n: int, rng: np.random.Generator) -> Floats:
+    def draw(self, n: int, rng: Rng) -> Floats:
         """Draw states in which episodes start, one per row."""
         states = np.empty((n, self.n_state))
         self.begin(np.ones(n, np.bool_), rng, states)
         return states
 
-    def begin(self, which: Bools, rng: np.random.Generator, states: Floats) -> None:
+    def begin(self, which: Bools, rng: Rng, states: Floats) -> None:
         """Replace some states by those in which episodes start."""
         draw_rows(self.addresses, which, rng, states)
 
@@ -155,7 +153,7 @@ def compile_plant(
     cannot be known, they must not be `cached`.
     """
 
-    def begin(rng: np.random.Generator, state: Any) -> None:
+    def begin(rng: Rng, state: Any) -> None:
         for j, value in enumerate(start(rng)):
             state[j] = value
 
@@ -195,7 +193,7 @@ def compile_plant(
 
 
 @njit_in_place
-def draw_rows(plant: Addresses, which: Bools, rng: np.random.Generator, states: Floats) -> None:
+def draw_rows(plant: Addresses, which: Bools, rng: Rng, states: Floats) -> None:
     """Start an episode in some rows."""
     for i in range(which.shape[0]):
         if which[i]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from spaql.kernels import controller as kernels
-from spaql.kernels.controller import Floats
+from spaql.kernels.numerics import Floats
 from spaql.program.ir import (
     All,
     Assign,

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spaql.kernels import controller as kernels
-from spaql.kernels.controller import ControllerArrays, Floats
+from spaql.kernels.controller import ControllerArrays
+from spaql.kernels.numerics import Floats
 from spaql.program.ir import Expression, Name, Number
 from spaql.program.numbers import NumberType
 

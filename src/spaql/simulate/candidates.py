@@ -16,7 +16,8 @@ from spaql.controllers import Policy
 from spaql.controllers.arrays import Frame, candidate_arrays
 from spaql.entry_points import load_hook
 from spaql.errors import SpaqlError
-from spaql.kernels.controller import LEAF, WIDTH, Arrays, ControllerArrays, Floats, Ints, Numbers
+from spaql.kernels.controller import LEAF, WIDTH, Arrays, ControllerArrays, Numbers
+from spaql.kernels.numerics import Floats, Ints
 from spaql.problems import Problem
 from spaql.problems.guard import Guard, GuardedEnv
 from spaql.problems.sending import receive, send

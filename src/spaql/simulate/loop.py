@@ -7,15 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spaql.kernels.closed_loop import Played, Room, run
-from spaql.kernels.controller import (
-    ACTIONS,
-    MEMORY,
-    OBSERVATIONS,
-    Arrays,
-    ControllerArrays,
-    Floats,
-    Ints,
-)
+from spaql.kernels.controller import ACTIONS, MEMORY, OBSERVATIONS, Arrays, ControllerArrays
+from spaql.kernels.numerics import Floats, Ints
 from spaql.kernels.plant import Plant
 
 

@@ -15,7 +15,7 @@ from spaql.controllers import PartitionPolicy, Policy
 from spaql.controllers.policy import Rng
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.kernels.partition.rollout import Task, iterate
-from spaql.kernels.partition.update import Rules
+from spaql.kernels.partition.update import UpdateRules
 from spaql.partition import Partition
 from spaql.problems import Problem
 from spaql.problems.disturbances import Perturbation
@@ -175,7 +175,9 @@ class EpisodeRunner:
         """Return the evaluation of a policy."""
         if self._problem.dynamics is not None and self._in_loops(policy):
             assert isinstance(policy, PartitionPolicy)
-            rules = Rules(self._problem.horizon, 0.0, 0.0, np.zeros(policy.states.dims), math.inf, False)
+            rules = UpdateRules(
+                self._problem.horizon, 0.0, 0.0, np.zeros(policy.states.dims), math.inf, False
+            )
             return self.iterate_partition(
                 policy.partition,
                 policy.time_variant,
@@ -243,7 +245,7 @@ class EpisodeRunner:
         self,
         partition: Partition,
         time_variant: bool,
-        rules: Rules,
+        rules: UpdateRules,
         rng: Rng,
         *,
         trained: bool,

@@ -12,8 +12,8 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError, UnsupportedSpaceError
-from spaql.kernels.partition.actions import ActionMap, raw_actions
 from spaql.kernels.partition.balls import INTERVAL
+from spaql.kernels.partition.standardise import ActionMap, raw_actions
 from spaql.spaces.names import check_names
 from spaql.spaces.recipes import bounds_recipe, list_recipe, rounding_recipe
 

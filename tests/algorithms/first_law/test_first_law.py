@@ -8,9 +8,9 @@ from numba import njit
 
 import spaql
 from spaql.algorithms.first_law import FirstLaw
-from spaql.algorithms.first_law.explore import HeldNoise, exploring
 from spaql.algorithms.first_law.model import AffineModel
-from spaql.algorithms.replay.memory import Memory
+from spaql.algorithms.first_law.rounds import HeldNoise, exploring
+from spaql.algorithms.replay import ReplayMemory
 from spaql.errors import BadEnvironmentError
 from spaql.kernels.affine_model import DISTANCE, PLANES, QUADRATIC, RANGE
 from spaql.simulate import EpisodeRunner, Phase
@@ -42,7 +42,7 @@ def heater(**changed):
 def memory_of(step, n=600, states=2, actions=1):
     """Random transitions of a function of an observation and an action."""
     rng = np.random.default_rng(0)
-    memory = Memory(states, actions)
+    memory = ReplayMemory(states, actions)
     for _ in range(n // 20):
         seen = [rng.normal(size=states)]
         done = []

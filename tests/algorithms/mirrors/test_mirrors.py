@@ -18,11 +18,9 @@ from plantree_simulations import remember
 from random_trees import random_tree
 from spaql.algorithms.mirrors.detection import _BLOCK, find_mirror
 from spaql.algorithms.mirrors.mirror import Mirror, mirror_from
-from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
-from spaql.algorithms.plantree.folding import Half, half_of, with_smallest_half
-from spaql.algorithms.plantree.rule_trees import within_space
-from spaql.algorithms.replay.encoding import ActionCode, Scale
-from spaql.algorithms.replay.memory import Memory
+from spaql.algorithms.plantree.learned_plant import CAUTIOUS, fit_plant
+from spaql.algorithms.plantree.rule_trees import Half, half_of, with_smallest_half, within_space
+from spaql.algorithms.replay import ActionCode, ReplayMemory, Scale
 from spaql.cli import main
 from spaql.controllers import Controller
 from spaql.controllers.mirrored import folded, leaves_to_read
@@ -46,13 +44,13 @@ class Windy(gymnasium.Wrapper):
 
 def recorded(
     env: str, steps: int, seed: int, noise: float = 0.0, *, wind: bool = False
-) -> tuple[Memory, ActionCode]:
+) -> tuple[ReplayMemory, ActionCode]:
     """Play random actions that are held for a while; noise is a share of the deviation of observations."""
     world = gymnasium.make(env)
     rng = np.random.default_rng(seed)
     world = Windy(world) if wind else world
     code = ActionCode(world.action_space)
-    memory = Memory(world.observation_space.shape[0], code.numbers)
+    memory = ReplayMemory(world.observation_space.shape[0], code.numbers)
     over = True
     held = 0
     for _ in range(steps):
@@ -71,13 +69,13 @@ def recorded(
     return (disturbed(memory, code, noise, rng) if noise else memory), code
 
 
-def disturbed(memory: Memory, code: ActionCode, noise: float, rng: np.random.Generator) -> Memory:
+def disturbed(memory: ReplayMemory, code: ActionCode, noise: float, rng: np.random.Generator) -> ReplayMemory:
     arrays = memory.arrays()
     width = arrays["states"].std(axis=0)
     for name in ("states", "nexts"):
         arrays[name] = arrays[name] + noise * width * rng.normal(size=arrays[name].shape)
     listed = int(code.space.n) if isinstance(code.space, Discrete) else 0
-    return Memory.from_arrays(arrays, len(width), code.numbers, listed)
+    return ReplayMemory.from_arrays(arrays, len(width), code.numbers, listed)
 
 
 def cart(
@@ -85,10 +83,10 @@ def cart(
     ends: Callable[[float], bool] = lambda x: False,
     slope: float = 0.0,
     steps: int = 2000,
-) -> tuple[Memory, ActionCode]:
+) -> tuple[ReplayMemory, ActionCode]:
     """A cart with a sensor on either side, and four actions: nothing, push left, brake, push right."""
     code = ActionCode(Discrete(4))
-    memory = Memory(4, 1)
+    memory = ReplayMemory(4, 1)
     x = 0.0
     v = 0.0
 
@@ -142,11 +140,11 @@ def test_a_slope_or_one_end_that_differs_is_no_mirror() -> None:
     assert find_mirror(*one_sided) is None
 
 
-def room(seed: int) -> tuple[Memory, ActionCode]:
+def room(seed: int) -> tuple[ReplayMemory, ActionCode]:
     """A heated room, insulated so well that the outdoor temperature, the last number, does not matter."""
     rng = np.random.default_rng(seed)
     code = ActionCode(Box(0.0, 1.0, (1,)))
-    memory = Memory(3, 1)
+    memory = ReplayMemory(3, 1)
     for _ in range(25):
         inside, wanted, outdoor = rng.uniform([14, 18, -8], [26, 24, 8])
         memory.begin()
@@ -178,10 +176,12 @@ def test_nothing_is_found_where_nothing_can_be_told() -> None:
     arrays = memory.arrays()
     rng = np.random.default_rng(0)
     noise = {name: rng.normal(size=arrays[name].shape) for name in ("nexts", "rewards")}
-    assert find_mirror(Memory.from_arrays(arrays | noise, 3, 1, 0), code) is None
+    assert find_mirror(ReplayMemory.from_arrays(arrays | noise, 3, 1, 0), code) is None
     above = arrays["states"][:, 2] > 0.0  # one side only
     kept = {name: arrays[name][above] for name in ("states", "actions", "rewards", "nexts", "ended")}
-    assert find_mirror(Memory.from_arrays(kept | {"begins": np.zeros(1, np.int64)}, 3, 1, 0), code) is None
+    assert (
+        find_mirror(ReplayMemory.from_arrays(kept | {"begins": np.zeros(1, np.int64)}, 3, 1, 0), code) is None
+    )
 
 
 def test_nothing_is_found_where_the_halves_have_no_states_in_common() -> None:
@@ -191,7 +191,7 @@ def test_nothing_is_found_where_the_halves_have_no_states_in_common() -> None:
     turn = (np.arange(2001) // _BLOCK % 2).astype(float)
     arrays["states"] = np.column_stack([arrays["states"], turn[:-1]])
     arrays["nexts"] = np.column_stack([arrays["nexts"], turn[1:]])
-    assert find_mirror(Memory.from_arrays(arrays, 4, 1, 0), code) is None
+    assert find_mirror(ReplayMemory.from_arrays(arrays, 4, 1, 0), code) is None
 
 
 def test_a_number_on_one_side_of_0_changes_no_sign() -> None:
@@ -200,7 +200,7 @@ def test_a_number_on_one_side_of_0_changes_no_sign() -> None:
     contact = (np.random.default_rng(0).random(2001) < 0.03).astype(float)
     arrays["states"] = np.column_stack([arrays["states"], contact[:-1]])
     arrays["nexts"] = np.column_stack([arrays["nexts"], contact[1:]])
-    found = find_mirror(Memory.from_arrays(arrays, 4, 1, 0), code)
+    found = find_mirror(ReplayMemory.from_arrays(arrays, 4, 1, 0), code)
     assert found == Mirror((0, 1, 2, 3), (1, -1, -1, 1), (0,), (-1,))
 
 
@@ -219,7 +219,7 @@ def test_the_mirrored_fit_is_the_fit_of_doubled_data() -> None:
     }
     plants = [
         fit_plant(one, Scale.of(one), code, [np.arange(len(one))], squares=True, margin=CAUTIOUS)
-        for one in (both, Memory.from_arrays(doubled, 3, 1, 0))
+        for one in (both, ReplayMemory.from_arrays(doubled, 3, 1, 0))
     ]
     for ours, theirs in zip(*plants, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -274,7 +274,7 @@ def unfolded(rng: np.random.Generator, kind: str) -> tuple[Controller, Half, Con
     else:
         mirror = Mirror(order, signs, tuple(range(numbers)), tuple(rng.choice([-1, 1], numbers).tolist()))
     one = Half(mirror, 0)
-    return half, one, one.unfold(half, code)
+    return half, one, one.unfold(half)
 
 
 def images(mirror: Mirror, tree: Controller, actions: np.ndarray) -> np.ndarray:
@@ -317,16 +317,14 @@ def test_the_smallest_half_does_the_same(seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
     _, one, tree = unfolded(rng, kind)
     rules = within_space(tree)
-    small = with_smallest_half(rules, one.mirror, ActionCode(rules.action_space))
+    small = with_smallest_half(rules, one.mirror)
     points = points_of(tree, rng)
     np.testing.assert_array_equal(small.act(points), rules.act(points))
     assert leaves_to_read(small) <= leaves_to_read(rules)
     if folded(rules) is not None:
         assert folded(small) is not None or small.n_leaves < leaves_to_read(rules)
     other = Mirror((0, 2, 1), (-1, 1, 1), one.mirror.action_order, one.mirror.action_signs)
-    np.testing.assert_array_equal(
-        with_smallest_half(rules, other, ActionCode(rules.action_space)).act(points), rules.act(points)
-    )
+    np.testing.assert_array_equal(with_smallest_half(rules, other).act(points), rules.act(points))
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["choices", "laws"]))

@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 
 import spaql
 from spaql.algorithms.plantree.lags import Lags, chosen_lags
-from spaql.algorithms.replay.encoding import ActionCode
-from spaql.algorithms.replay.memory import Memory
+from spaql.algorithms.replay import ActionCode, ReplayMemory
 from spaql.controllers import Controller
 from spaql.controllers.features import LastAction, Observed
 from spaql.problems.disturbed_env import DisturbedEnv
 
 
-def memory_of(episodes: list[tuple[np.ndarray, np.ndarray]], code: ActionCode) -> Memory:
+def memory_of(episodes: list[tuple[np.ndarray, np.ndarray]], code: ActionCode) -> ReplayMemory:
     """Return a memory of episodes: observations, one more than actions, and actions in raw units."""
-    memory = Memory(episodes[0][0].shape[1], code.numbers)
+    memory = ReplayMemory(episodes[0][0].shape[1], code.numbers)
     for seen, actions in episodes:
         memory.add_episode(seen, code.standard(actions), np.zeros(len(actions)), ended=False)
     return memory
@@ -65,7 +64,7 @@ def test_the_lags_of_a_state_are_the_features_of_a_controller(
     np.testing.assert_allclose(extended.nexts, np.concatenate([rows[1:] for rows in features]), atol=1e-12)
 
 
-def linear(delay: int, hidden: bool, noise: float, seed: int = 0) -> tuple[Memory, ActionCode]:
+def linear(delay: int, hidden: bool, noise: float, seed: int = 0) -> tuple[ReplayMemory, ActionCode]:
     """Return episodes of a mass with damping, with dead time, or of which the speed is not seen."""
     rng = np.random.default_rng(seed)
     code = ActionCode(Box(-1.0, 1.0, (1,), np.float64))

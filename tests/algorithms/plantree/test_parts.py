@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 
 import spaql
 from plantree_simulations import double_integrator, everything, remember
-from spaql.algorithms.plantree.build import Candidate, choose
+from spaql.algorithms.plantree.candidates import CandidateController, choose
 from spaql.algorithms.plantree.rule_trees import to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.algorithms.replay.encoding import ActionCode, Scale
-from spaql.algorithms.replay.memory import Memory
-from spaql.algorithms.replay.termination import fit_termination, quadratic
+from spaql.algorithms.replay import ActionCode, ReplayMemory, Scale
+from spaql.kernels.numerics import principal_axes, solve, sorted_rows
 from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws
-from spaql.kernels.plantree.pwa_model import best_cut, find, predict, principal_axes, solve
-from spaql.kernels.plantree.termination import grow_termination, logistic
+from spaql.kernels.plantree.pwa_model import best_cut, find, predict
+from spaql.kernels.plantree.termination import fit_termination, grow_termination, logistic, quadratic
 from spaql.kernels.plantree.value_cells import (
     Options,
     ValueCells,
@@ -29,14 +28,13 @@ from spaql.kernels.plantree.value_cells import (
     sweep,
     try_options,
 )
-from spaql.kernels.sorting import sorted_rows
 
 RNG = np.random.default_rng
 
 
 def test_a_memory_keeps_what_it_was_given() -> None:
     rng = RNG(0)
-    memory = Memory(2, 1)
+    memory = ReplayMemory(2, 1)
     rows = []
     for _ in range(40):
         memory.begin()
@@ -50,11 +48,11 @@ def test_a_memory_keeps_what_it_was_given() -> None:
     assert memory.begins.tolist() == list(range(0, 2000, 50))
     for column, name in enumerate(("states", "actions", "rewards", "nexts", "ended")):
         assert np.array_equal(getattr(memory, name), np.array([row[column] for row in rows]))
-    again = Memory.from_arrays(memory.arrays(), 2, 1, 0)
+    again = ReplayMemory.from_arrays(memory.arrays(), 2, 1, 0)
     again.begin()
     again.add(*rows[0][:4], ended=False)
     assert np.array_equal(again.states[:2000], memory.states)
-    empty = Memory.from_arrays(Memory(2, 1).arrays(), 2, 1, 0)
+    empty = ReplayMemory.from_arrays(ReplayMemory(2, 1).arrays(), 2, 1, 0)
     empty.begin()
     empty.add(*rows[0][:4], ended=False)
     assert len(empty) == 1
@@ -65,7 +63,7 @@ def test_a_memory_keeps_what_it_was_given() -> None:
 
 
 def test_a_goal_is_seen_when_rewards_depend_on_more_than_the_action() -> None:
-    memory = Memory(1, 1)
+    memory = ReplayMemory(1, 1)
     memory.begin()
     assert not memory.goal_seen
     for i in range(40):
@@ -74,7 +72,7 @@ def test_a_goal_is_seen_when_rewards_depend_on_more_than_the_action() -> None:
     assert not memory.goal_seen
     memory.add(np.zeros(1), np.zeros(1), 0.01, np.zeros(1), ended=False)
     assert memory.goal_seen
-    ended = Memory(1, 1)
+    ended = ReplayMemory(1, 1)
     ended.begin()
     ended.add(np.zeros(1), np.zeros(1), 1.0, np.zeros(1), ended=True)
     assert ended.goal_seen
@@ -83,8 +81,8 @@ def test_a_goal_is_seen_when_rewards_depend_on_more_than_the_action() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_noise_on_an_action_that_costs_is_no_goal(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    memory = Memory(2, 1)
-    rewarded = Memory(2, 1)
+    memory = ReplayMemory(2, 1)
+    rewarded = ReplayMemory(2, 1)
     for one in (memory, rewarded):
         one.begin()
     for i in range(3_000):
@@ -106,7 +104,7 @@ def test_noise_on_an_action_that_costs_is_no_goal(seed: int) -> None:
 def test_a_goal_once_seen_stays_seen_and_is_told_from_the_steps_alone(
     steps: list[tuple[int, float]], seed: int
 ) -> None:
-    memory = Memory(1, 1)
+    memory = ReplayMemory(1, 1)
     seen = False
     rng = np.random.default_rng(seed)
     memory.begin()
@@ -115,7 +113,7 @@ def test_a_goal_once_seen_stays_seen_and_is_told_from_the_steps_alone(
         memory.add(state, np.array([float(action)]), reward, np.zeros(1), ended=False)
         assert memory.goal_seen >= seen
         seen = memory.goal_seen
-        again = Memory.from_arrays(memory.arrays(), 1, 1, 2)
+        again = ReplayMemory.from_arrays(memory.arrays(), 1, 1, 2)
         assert again.goal_seen == memory.until(i + 1).goal_seen == seen
 
 
@@ -390,7 +388,7 @@ def step_to_zero(s: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
     return np.array([0.9 * s[0] + 0.1 * u[0], 0.5 * s[1]]), -float(abs(s[0]))
 
 
-def steps_to_zero() -> Memory:
+def steps_to_zero() -> ReplayMemory:
     rng = RNG(12)
     return remember(step_to_zero, rng.uniform(-1, 1, (300, 2)), rng.uniform(-1, 1, (300, 1)))
 
@@ -403,7 +401,7 @@ def test_of_two_that_cannot_be_told_apart_the_last_choice_is_the_smaller(spread:
     code = ActionCode(Box(-1.0, 1.0, (1,)))
     scale = Scale.of(memory)
 
-    def candidate(feature: list[int], offset: float) -> Candidate:
+    def candidate(feature: list[int], offset: float) -> CandidateController:
         laws = np.tile(np.array([offset, -2.0, 0.0]), (len(feature), 1, 1))
         tree = ControllerTree(
             np.array(feature), np.zeros(len(feature)), np.eye(len(feature), dtype=int)[0], laws
@@ -419,7 +417,7 @@ def test_of_two_that_cannot_be_told_apart_the_last_choice_is_the_smaller(spread:
                 s, reward = step_to_zero(s, np.clip(offset - 2.0 * z, -1, 1))
                 total += reward
             returns.append(total + spread * (-1) ** i)
-        return Candidate(rules, starts, returns)
+        return CandidateController(rules, starts, returns)
 
     small = candidate([-1], 0.5)
     large = candidate([0, -1, -1], 0.0)
@@ -439,17 +437,17 @@ def test_what_has_played_and_fell_short_is_left_and_what_kept_its_word_is_prefer
     code = ActionCode(Box(-1.0, 1.0, (1,)))
     scale = Scale.of(memory)
 
-    def law(offset: float, gain: float) -> Candidate:
+    def law(offset: float, gain: float) -> CandidateController:
         numbers = np.array([[[offset, gain, 0.0]]])
         tree = ControllerTree(np.array([-1]), np.zeros(1), np.zeros(1, np.int64), numbers)
-        return Candidate(to_rules(tree, scale, code, problem))
+        return CandidateController(to_rules(tree, scale, code, problem))
 
     good = law(0.0, -2.0)
     same = law(0.0, -2.0)
     bad = law(0.5, 0.0)
     lightly = PlanTreeSettings(effort=0.05)
 
-    def chosen(*some: Candidate, last: bool) -> Candidate:
+    def chosen(*some: CandidateController, last: bool) -> CandidateController:
         return choose(memory, code, lightly, list(some), RNG(0), last=last)
 
     assert chosen(bad, good, last=False) is good

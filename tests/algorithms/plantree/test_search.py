@@ -11,11 +11,10 @@ from plantree_simulations import double_integrator, four_leaves, game_of
 from spaql.algorithms.plantree.distil import _votes
 from spaql.algorithms.plantree.polish import SIZES, LocalSearch
 from spaql.algorithms.plantree.rule_trees import from_rules, to_rules
-from spaql.algorithms.replay.encoding import ActionCode, Scale
+from spaql.algorithms.replay import ActionCode, Scale
 from spaql.kernels.plantree.controllers import ControllerTree, controls, count_leaves, grow_laws, tidy
-from spaql.kernels.plantree.local_search import polish, prune
 from spaql.kernels.plantree.pwa_model import find, move, predict
-from spaql.kernels.plantree.rollout import Simulation, play, play_all
+from spaql.kernels.plantree.rollout import Simulation, play, play_all, polish, prune
 
 RNG = np.random.default_rng
 SPACES = [Discrete(3), Box(-1.0, 1.0, (1,)), Box(-1.0, 1.0, (2,))]
@@ -108,7 +107,7 @@ def test_states_step_together_as_one_by_one(space: Space) -> None:
     chance = np.empty(30)
     room = np.empty(3)
     after = z.copy()
-    move(simulation.plant, root, after, actions, chance)
+    move(simulation.plant, root, after, actions, chance, np.empty_like(chance))
     for i in range(30):
         assert predict(simulation.plant, root[i], z[i], actions[i], z[i], room)[0] == chance[i]
         assert np.array_equal(z[i], after[i])

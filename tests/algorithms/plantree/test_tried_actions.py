@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spaql.algorithms.plantree.tried_actions import TriedActions
+from spaql.algorithms.plantree.support import TriedActions
 
 
 def tried(*, listed: bool = False) -> tuple[TriedActions, np.ndarray, np.ndarray]:

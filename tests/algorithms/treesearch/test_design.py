@@ -5,7 +5,7 @@ import pytest
 
 import spaql
 from spaql.algorithms.treesearch.ladder.block import Block, Usual
-from spaql.algorithms.treesearch.ladder.structures import Meaning, Structure
+from spaql.algorithms.treesearch.ladder.structures import Signals, Structure
 from spaql.classical import PIDPolicy, operating_point
 from spaql.controllers.controller import POSITION, VELOCITY
 from spaql.controllers.law_names import law_names
@@ -63,9 +63,9 @@ def test_absolute_units_are_as_good_as_deviations() -> None:
 
 @pytest.mark.parametrize("structure", [PID, VELOCITY_PID], ids=lambda one: one.name)
 def test_a_step_of_the_set_point_does_not_kick_the_derivative(structure: Structure) -> None:
-    meaning = Meaning.of(spaql.make_problem("spaql/Oven-v0"))
-    assert meaning is not None
-    block = Block.of(meaning, structure, Usual({"error": 20.0}))
+    signals = Signals.of(spaql.make_problem("spaql/Oven-v0"))
+    assert signals is not None
+    block = Block.of(signals, structure, Usual({"error": 20.0}))
     tree = block.one_law()
     controller = block.controller(tree.with_vector(np.full(int(tree.free.sum()), 0.1)))
     names = [one.name for one in controller.features]
@@ -86,10 +86,10 @@ def test_a_pid_controller_does_not_kick() -> None:
 
 
 def test_laws_are_named_with_the_weight_of_the_set_point() -> None:
-    meaning = Meaning.of(spaql.make_problem("spaql/Oven-v0"))
-    assert meaning is not None
+    signals = Signals.of(spaql.make_problem("spaql/Oven-v0"))
+    assert signals is not None
     structure = PID.with_kinds((*PID.kinds, "set-point weights"))
-    block = Block.of(meaning, structure, Usual({}, (90.0, 90.0), (0.25,)))
+    block = Block.of(signals, structure, Usual({}, (90.0, 90.0), (0.25,)))
     tree = block.one_law()
     numbers = tree.numbers.copy()
     half = block.units.action_scale[0]

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 import spaql
 from spaql.algorithms.treesearch.finish import simplify
 from spaql.algorithms.treesearch.ladder.block import Block, Usual
-from spaql.algorithms.treesearch.ladder.file import restore_ladder, saved_ladder
-from spaql.algorithms.treesearch.ladder.judging import climb
 from spaql.algorithms.treesearch.ladder.lqr import (
     lqr_law,
     lqr_structure,
@@ -24,7 +22,7 @@ from spaql.algorithms.treesearch.ladder.lqr import (
 )
 from spaql.algorithms.treesearch.ladder.rungs import Rung, choose
 from spaql.algorithms.treesearch.ladder.state import Ladder
-from spaql.algorithms.treesearch.ladder.structures import Meaning, Structure
+from spaql.algorithms.treesearch.ladder.structures import Signals, Structure
 from spaql.algorithms.treesearch.trees import split
 from spaql.classical import LQRPolicy, falling_rate, linearise, operating_point
 from spaql.controllers import Controller
@@ -47,9 +45,9 @@ POLE = Structure(POSITION, ("regulator at the top", "energy"))
 
 
 def block_of(env: str, structure: Structure) -> Block:
-    meaning = Meaning.of(spaql.make_problem(env, horizon=40))
-    assert meaning is not None
-    return Block.of(meaning, structure, Usual({"error": 20.0}))
+    signals = Signals.of(spaql.make_problem(env, horizon=40))
+    assert signals is not None
+    return Block.of(signals, structure, Usual({"error": 20.0}))
 
 
 def return_of(controller: Controller, plant: spaql.Dynamics, start: NDArray[np.float64]) -> float:
@@ -71,16 +69,16 @@ def return_of(controller: Controller, plant: spaql.Dynamics, start: NDArray[np.f
 def test_a_compiled_episode_is_that_of_the_controller_it_stands_for(env: str, structure: Structure) -> None:
     block = block_of(env, structure)
     rng = np.random.default_rng(3)
-    if not block.meaning.has(structure.kinds):
+    if not block.signals.has(structure.kinds):
         return
     tree = block.one_law()
     tree = tree.with_vector(0.3 * rng.standard_normal(int(tree.free.sum())))
-    player = CompiledCandidates(block.meaning.problem)
+    player = CompiledCandidates(block.signals.problem)
     starts = player.starts(rng, 3)
-    numbers = tree.raw(tree.vector[np.newaxis], block.units)
+    numbers = tree.raw(block.units)
     found = player.play(Candidates.of(tree.left, tree.allowed, numbers, block.frame), starts, visited=120)
     controller = block.controller(tree)
-    plant = block.meaning.problem.dynamics
+    plant = block.signals.problem.dynamics
     assert plant is not None
     for i, start in enumerate(starts):
         assert found.returns[0, i] == pytest.approx(return_of(controller, plant, start), rel=1e-12)
@@ -94,7 +92,7 @@ def test_environments_play_as_compiled_plants_do() -> None:
     problem = spaql.make_problem("spaql/Oven-v0", horizon=40, compiled=False)
     tree = block.one_law()
     tree = tree.with_vector(0.3 * rng.standard_normal(int(tree.free.sum())))
-    numbers = tree.raw(tree.vector[np.newaxis], block.units)
+    numbers = tree.raw(block.units)
     player = EnvironmentCandidates(problem)
     found = player.play(
         Candidates.of(tree.left, tree.allowed, numbers, block.frame), np.array([[5.0], [6.0]])
@@ -152,10 +150,10 @@ def test_a_rung_is_only_replaced_by_a_better_one_of_its_structure(searched: spaq
     assert len(kinds) == len(set(kinds))
     count = len(ladder.rungs)
     best = ladder.rungs[ladder.best]
-    climb(ladder, replace(best, returns=best.returns - 1.0))
+    ladder.climb(replace(best, returns=best.returns - 1.0))
     assert ladder.rungs[ladder.best] is best
     better = replace(best, returns=best.returns + 1.0)
-    climb(ladder, better)
+    ladder.climb(better)
     assert ladder.rungs[ladder.best] is better
     assert len(ladder.rungs) == count
 
@@ -210,14 +208,14 @@ def test_switches_are_counted_unless_a_set_point_steps() -> None:
     block = block_of("spaql/Oven-v0", Structure(POSITION, ("error",)))
     cut = np.array([0.0, 1.0])
     tree = split(block.one_law(), 0, cut, np.array([True, False]))
-    numbers = tree.raw(tree.vector[np.newaxis], block.units)
+    numbers = tree.raw(block.units)
     numbers[0, 1:, 0, 0] = 1.0, 0.0  # heat above the set-point, and none below
     numbers[0, 1:, 0, 1] = 0.0
-    plant = block.meaning.problem.dynamics
+    plant = block.signals.problem.dynamics
     assert plant is not None
     steps, _ = with_setpoint_steps(plant, [1], 40)
     assert steps is not None
-    problem = replace(block.meaning.problem, dynamics=steps.plant)
+    problem = replace(block.signals.problem, dynamics=steps.plant)
     player = CompiledCandidates(problem)
     starts = player.starts(np.random.default_rng(0), 2)
     starts[:, :2] = [[90.0, 91.0], [20.0, 25.0]]
@@ -263,24 +261,24 @@ def test_a_damaged_ladder_is_refused() -> None:
     agent = trained(steps=20_000)
     ladder = agent._learner.ladder
     assert ladder is not None
-    data, arrays = saved_ladder(ladder)
+    data, arrays = ladder.state()
     for change in ({"stage": "climb"}, {"racers": [["sideways", ["error"]]]}, {"best": 99}):
         with pytest.raises(ArchiveError):
-            restore_ladder(ladder, {**data, **change}, arrays)
+            ladder.restore({**data, **change}, arrays)
     for hardness in (np.zeros(1), np.full(2, np.nan)):
         with pytest.raises(ArchiveError):
-            restore_ladder(ladder, data, {**arrays, "hard": np.zeros((2, 1)), "hardness": hardness})
+            ladder.restore(data, {**arrays, "hard": np.zeros((2, 1)), "hardness": hardness})
 
 
 @pytest.mark.parametrize("env", PLANTS)
 def test_the_law_of_a_regulator_acts_as_the_regulator(env: str) -> None:
     problem = spaql.make_problem(env)
-    meaning = Meaning.of(problem)
+    signals = Signals.of(problem)
     plant = linearise(problem)
-    assert meaning is not None
-    sizes = {f"error{of}": 100.0 for _, _, of in meaning.pairs}  # no integral is cut
+    assert signals is not None
+    sizes = {f"error{of}": 100.0 for _, _, of in signals.pairs}  # no integral is cut
     usual = Usual.about(operating_point(problem))._replace(sizes=sizes)
-    block = Block.of(meaning, lqr_structure(meaning, plant), usual)
+    block = Block.of(signals, lqr_structure(signals, plant), usual)
     count = sum(plant.b.shape) + len(plant.outputs)
     weights = np.exp(np.random.default_rng(1).standard_normal(count))
     controller = block.controller(lqr_law(block, plant, weights))
@@ -300,22 +298,22 @@ def test_the_law_of_a_regulator_acts_as_the_regulator(env: str) -> None:
 
 def test_problems_without_set_points_and_without_a_pole_have_no_ladder() -> None:
     for env in ("Pendulum-v1", "MountainCarContinuous-v0"):
-        assert Meaning.of(spaql.make_problem(env)) is None
+        assert Signals.of(spaql.make_problem(env)) is None
 
 
 def test_a_compiled_episode_of_a_pole_is_that_of_its_controller() -> None:
     block = block_of(SWING_UP, POLE)
     rng = np.random.default_rng(3)
-    pole = block.meaning.pole
+    pole = block.signals.pole
     assert pole is not None
     tree = block.with_cut(pole_law(block, pole.plant, np.ones(5)), 0.8)
     tree = tree.with_vector(tree.vector + 0.3 * rng.standard_normal(int(tree.free.sum())))
-    numbers = tree.raw(tree.vector[np.newaxis], block.units)
-    player = CompiledCandidates(block.meaning.problem)
+    numbers = tree.raw(block.units)
+    player = CompiledCandidates(block.signals.problem)
     starts = player.starts(rng, 3)
     found = player.play(Candidates.of(tree.left, tree.allowed, numbers, block.frame), starts)
     controller = block.controller(tree)
-    plant = block.meaning.problem.dynamics
+    plant = block.signals.problem.dynamics
     assert plant is not None
     for i, start in enumerate(starts):
         assert found.returns[0, i] == pytest.approx(return_of(controller, plant, start), rel=1e-12)
@@ -323,8 +321,8 @@ def test_a_compiled_episode_of_a_pole_is_that_of_its_controller() -> None:
 
 def test_laws_of_a_pole_are_odd_and_its_cuts_even() -> None:
     block = block_of(SWING_UP, POLE)
-    assert block.meaning.pole is not None
-    tree = block.with_cut(pole_law(block, block.meaning.pole.plant, np.ones(5)), 0.8)
+    assert block.signals.pole is not None
+    tree = block.with_cut(pole_law(block, block.signals.pole.plant, np.ones(5)), 0.8)
     tree = tree.with_vector(np.random.default_rng(0).standard_normal(int(tree.free.sum())))
     controller = block.controller(tree)
     rng = np.random.default_rng(1)
@@ -338,11 +336,11 @@ def test_laws_of_a_pole_are_odd_and_its_cuts_even() -> None:
 @pytest.mark.parametrize("env", [SWING_UP, "spaql/Furuta-v0"])
 def test_pumping_brings_energy_into_a_pole_below_the_top(env: str) -> None:
     block = block_of(env, POLE)
-    pole = block.meaning.pole
-    plant = block.meaning.problem.dynamics
+    pole = block.signals.pole
+    plant = block.signals.problem.dynamics
     assert pole is not None
     assert plant is not None
-    rate = falling_rate(block.meaning.problem, pole.plant)
+    rate = falling_rate(block.signals.problem, pole.plant)
     controller = block.controller(pumping_law(block, pole, rate))
     _, step, observe = plant.functions
 
@@ -367,11 +365,11 @@ def test_pumping_brings_energy_into_a_pole_below_the_top(env: str) -> None:
 def test_a_swing_up_begins_with_pumping_and_a_regulator(env: str) -> None:
     block = block_of(env, POLE)
     rng = np.random.default_rng(0)
-    pole = block.meaning.pole
-    plant = block.meaning.problem.dynamics
+    pole = block.signals.pole
+    plant = block.signals.problem.dynamics
     assert pole is not None
     assert plant is not None
-    rate = falling_rate(block.meaning.problem, pole.plant)
+    rate = falling_rate(block.signals.problem, pole.plant)
     pumping = pumping_law(block, pole, rate)
     regulator = pole_law(block, pole.plant, np.ones(5))
     controller = block.controller(swing_up_racer(block, pole).found)

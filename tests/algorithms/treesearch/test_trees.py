@@ -61,7 +61,7 @@ def test_kernel_rule_tree_and_definition_act_alike(name, leaves, seed):
     tree = random_tree(base, leaves, rng.normal(size=(20, problem.states.dims)), rng)
     assert tree.n_leaves == leaves
     ends = action_range(problem.actions.space)
-    numbers = tree.raw(tree.vector[np.newaxis], units)[0]
+    numbers = tree.raw(units)[0]
     rules = to_rules(tree, units, idle_controller(problem))
     states = units.centre + units.scale * rng.normal(size=(50, problem.states.dims))
     frame = frame_of(problem.states.dims, problem.actions.space)

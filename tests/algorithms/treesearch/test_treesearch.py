@@ -7,9 +7,9 @@ import pytest
 
 import spaql
 from spaql.agents import TreeSearch
-from spaql.algorithms.treesearch.anew import begin_anew, only_waits
-from spaql.algorithms.treesearch.evaluator import Evaluator
+from spaql.algorithms.treesearch.evaluator import CandidateEvaluator
 from spaql.algorithms.treesearch.racer import Racer
+from spaql.algorithms.treesearch.search import begin_anew, only_waits
 from spaql.controllers import Controller, Error, Integral, Laws, controller_of, locked
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.simulate import EpisodeRunner, Phase
@@ -177,7 +177,7 @@ def test_a_given_tree_stays_to_the_last_bit_unless_another_is_better():
     np.testing.assert_array_equal(agent.policy.laws.offset, perfect.offset)
 
 
-def evaluator_of(agent: TreeSearch) -> Evaluator:
+def evaluator_of(agent: TreeSearch) -> CandidateEvaluator:
     """The evaluator of a search, with an environment to play in."""
     evaluator = agent._learner.search.evaluator
     evaluator.runner = EpisodeRunner(agent.problem, 1)
@@ -210,7 +210,7 @@ def test_the_worst_of_a_judgement_are_the_worst_of_its_starts_and_the_hard_ones(
     assert found.score == pytest.approx(found.values.mean(), rel=1e-12)
     evaluator.weighs_worst = True
     found = evaluator.judge(tree)
-    hard = evaluator.play(tree, tree.vector[np.newaxis], evaluator.hard, Phase.SEARCH).returns[0]
+    hard = evaluator.play(tree, evaluator.hard, Phase.SEARCH).returns[0]
     worst = sorted([*found.values, *hard])[:2]
     assert found.score == pytest.approx(0.9 * found.values.mean() + 0.1 * np.mean(worst), rel=1e-12)
 

@@ -11,16 +11,12 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.first_law.model import AffineModel, motion_of
-from spaql.algorithms.replay.encoding import ActionCode
-from spaql.algorithms.replay.exact_sums import weighted_sum
-from spaql.algorithms.replay.memory import Memory
+from spaql.algorithms.replay import ActionCode, ReplayMemory
 from spaql.controllers import Controller, Laws
 from spaql.kernels.affine_model import LEVELS, RANGE, SCORES
+from spaql.kernels.numerics import Bools, Floats, Ints, Rng, weighted_sum
 from spaql.problems import Problem
 from spaql.values import rounded
-
-Floats = NDArray[np.float64]
-Rng = np.random.Generator
 
 PRICES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
 """Of the square of an action: there is a law for each."""
@@ -42,6 +38,10 @@ _USUAL = 0.9
 decide alone."""
 _CURVED = 1e-10
 """Mean squared errors of an observation below this are of an affine plant."""
+Cut = tuple[int, int, float]
+"""A leaf that is cut in two, of which the right one comes last; the observation; and where."""
+Part = tuple[Ints, Floats, float]
+"""Samples, the affine model of their motion, and its squared errors."""
 
 
 class Offer(NamedTuple):
@@ -53,7 +53,7 @@ class Offer(NamedTuple):
     """Among laws of the same model, the most promising first."""
 
 
-def first_laws(memory: Memory, problem: Problem, rng: Rng) -> list[Offer]:
+def first_laws(memory: ReplayMemory, problem: Problem, rng: Rng) -> list[Offer]:
     """Return the regulators of an affine model of some steps, and the best law of a search in the model.
 
     Discrete actions have two kinds: one affine law that is rounded to the number of an action, for actions in
@@ -72,7 +72,7 @@ def first_laws(memory: Memory, problem: Problem, rng: Rng) -> list[Offer]:
     return offers
 
 
-def first_trees(memory: Memory, problem: Problem, kind: int, leaves: int, rng: Rng) -> list[Offer]:
+def first_trees(memory: ReplayMemory, problem: Problem, kind: int, leaves: int, rng: Rng) -> list[Offer]:
     """Return trees of two leaves and more, with the regulator of its own model in each leaf.
 
     Leaves are cut where two affine models predict better than one.
@@ -88,7 +88,7 @@ def first_trees(memory: Memory, problem: Problem, kind: int, leaves: int, rng: R
     ]
 
 
-def is_affine(memory: Memory, problem: Problem, rng: Rng) -> bool:
+def is_affine(memory: ReplayMemory, problem: Problem, rng: Rng) -> bool:
     """Return whether an affine model is nearly all that the steps of a memory show, rewards included."""
     model = _model(memory, problem, _kinds(problem)[0], rng)
     if model is None or model.reward.unexplained > _UNEXPLAINED:
@@ -113,20 +113,13 @@ def _levels(problem: Problem) -> int:
     return int(space.n) if isinstance(space, Discrete) else 0
 
 
-def _model(memory: Memory, problem: Problem, kind: int, rng: Rng) -> AffineModel | None:
+def _model(memory: ReplayMemory, problem: Problem, kind: int, rng: Rng) -> AffineModel | None:
     actions = memory.actions
     if kind == LEVELS:
         actions = 2.0 * actions / (_levels(problem) - 1) - 1.0
     elif kind == SCORES:
         actions = np.asarray(actions == np.arange(float(_levels(problem))), np.float64)
     return AffineModel.fit(memory, actions, kind, problem.horizon, rng)
-
-
-Cut = tuple[int, int, float]
-"""A leaf that is cut in two, of which the right one comes last; the observation; and where."""
-
-Part = tuple[NDArray[np.int64], Floats, float]
-"""Samples, the affine model of their motion, and its squared errors."""
 
 
 def _grown(model: AffineModel, leaves: int, price: float) -> Iterator[tuple[list[Cut], list[Floats]]]:
@@ -151,7 +144,7 @@ def _grown(model: AffineModel, leaves: int, price: float) -> Iterator[tuple[list
         yield list(cuts), list(laws)
 
 
-def _fitted(model: AffineModel, rows: NDArray[np.int64], curved: NDArray[np.bool_]) -> Part:
+def _fitted(model: AffineModel, rows: Ints, curved: Bools) -> Part:
     """Return the affine model of some samples, for observations that one model does not predict."""
     inputs = model.inputs[rows]
     nexts = model.nexts[rows]
@@ -161,9 +154,7 @@ def _fitted(model: AffineModel, rows: NDArray[np.int64], curved: NDArray[np.bool
     return rows, motion, float((off * off).ravel().cumsum()[-1])
 
 
-def _best_cut(
-    model: AffineModel, parts: list[Part], curved: NDArray[np.bool_]
-) -> tuple[float, Cut, Part, Part] | None:
+def _best_cut(model: AffineModel, parts: list[Part], curved: Bools) -> tuple[float, Cut, Part, Part] | None:
     """Return the cut that removes most of the squared errors, and how much."""
     before = model.inputs[:, : model.states]
     least = _SAMPLES_EACH * model.inputs.shape[1]

@@ -7,23 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spaql.algorithms.replay.exact_sums import mean, moments, weighted_sum
-from spaql.algorithms.replay.memory import Memory
-from spaql.kernels.affine_model import (
-    DISTANCE,
-    PLANES,
-    QUADRATIC,
-    SCORES,
-    play_laws,
-    regulator,
-)
-from spaql.kernels.plantree.pwa_model import fit_cell, principal_axes
+from spaql.algorithms.replay import ReplayMemory
+from spaql.kernels.affine_model import DISTANCE, PLANES, QUADRATIC, SCORES, play_laws, regulator
+from spaql.kernels.numerics import Bools, Floats, Rng, mean, moments, principal_axes, weighted_sum
+from spaql.kernels.plantree.pwa_model import fit_cell
 from spaql.kernels.treesearch.cma import ask, new_distribution, population_size, tell
-
-Floats = NDArray[np.float64]
-Rng = np.random.Generator
 
 _RIDGE = 1e-7
 """Of least squares, for each sample."""
@@ -86,12 +75,14 @@ class AffineModel:
     """The weights of the inputs in each next observation."""
     errors: Floats
     """Of predictions of the next observations."""
-    moves: NDArray[np.bool_]
+    moves: Bools
     """Which observations do not stand still."""
     reward: Reward
 
     @classmethod
-    def fit(cls, memory: Memory, actions: Floats, kind: int, horizon: int, rng: Rng) -> AffineModel | None:
+    def fit(
+        cls, memory: ReplayMemory, actions: Floats, kind: int, horizon: int, rng: Rng
+    ) -> AffineModel | None:
         """Return the model of the steps of a memory, but for those that end an episode: their rewards differ.
 
         None if steps are too few, or rewards do not depend on the observations.
@@ -204,7 +195,7 @@ class AffineModel:
         return gains, law[:, -1] - weighted_sum(gains, self.centre)
 
 
-def motion_of(inputs: Floats, before: Floats, nexts: Floats, moves: NDArray[np.bool_]) -> Floats:
+def motion_of(inputs: Floats, before: Floats, nexts: Floats, moves: Bools) -> Floats:
     """Return the weights of the inputs in the next observations, by least squares."""
     motion = _least_squares(inputs, nexts - before)
     motion[:, ~moves] = 0.0

@@ -8,22 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.algorithms.first_law.explore import exploring
 from spaql.algorithms.first_law.laws import Offer, first_laws, first_trees
-from spaql.algorithms.replay.encoding import ActionCode
-from spaql.algorithms.replay.exact_sums import mean
-from spaql.algorithms.replay.memory import LARGEST, Memory
+from spaql.algorithms.replay import LARGEST, ActionCode, ReplayMemory
 from spaql.controllers import Controller, Policy
+from spaql.kernels.numerics import Floats, Ints, Rng, mean
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation
 from spaql.simulate import Episode, EpisodeRunner, Phase
 from spaql.stats import standard_error
-
-Floats = NDArray[np.float64]
-Rng = np.random.Generator
 
 _RANDOM = 0.1
 """The share of the budget for random steps."""
@@ -69,8 +64,73 @@ _ENOUGH = 0.05
 """The share of the gain that a plainer tree may lack."""
 
 
+class HeldNoise(Policy):
+    """A policy with noise that is held for some steps, on average; or random actions that are.
+
+    Parameters
+    ----------
+    policy
+        The policy; with None all is noise.
+    space
+        The actions.
+    size
+        Of the noise, as a share of half the range; of discrete actions, how often they are random.
+    hold
+        Steps for which noise is held.
+    """
+
+    def __init__(self, policy: Policy | None, space: Box | Discrete, size: float, hold: float) -> None:
+        self.policy = policy
+        self.action_space: Box | Discrete = space
+        self._code = ActionCode(space)
+        self._size = size
+        self._hold = hold
+        self._noise: Floats | None = None
+
+    def for_episodes(self, n: int) -> Policy:
+        """Return the policy without noise so far."""
+        return HeldNoise(self.policy, self.action_space, self._size, self._hold)
+
+    def act(self, observations: NDArray[Any], steps: Ints, rng: Rng | None) -> Any:
+        """Return a batch of raw actions."""
+        assert rng is not None
+        count = len(steps)
+        width = self._code.numbers
+        drawn = rng.random((count, 2 + width))
+        if self._noise is None:
+            self._noise = drawn
+        renewed = drawn[:, 0] < 1.0 / self._hold
+        self._noise = np.where(renewed[:, np.newaxis], drawn, self._noise)
+        level = self._noise[:, 1]
+        wish = self._noise[:, 2:]
+        if isinstance(self.action_space, Discrete):
+            n = int(self.action_space.n)
+            start = int(self.action_space.start)
+            random = start + np.floor(wish[:, 0] * n).astype(np.int64)
+            if self.policy is None:
+                return random
+            return np.where(level < self._size, random, self.policy.act(observations, steps, None))
+        noise = 2.0 * wish - 1.0
+        if self.policy is not None:
+            chosen = self._code.standard(np.asarray(self.policy.act(observations, steps, None)))
+            noise = np.clip(chosen + self._size * noise, -1.0, 1.0)
+        raw = self._code.middle + self._code.half * noise
+        return raw.reshape((count, *self.action_space.shape)).astype(self.action_space.dtype)
+
+
+def exploring(policy: Policy | None, problem: Problem) -> HeldNoise:
+    """Return random actions, or a policy with noise.
+
+    Random actions are held for three steps: a plant that is slow does not answer to faster ones. The noise
+    on a policy is smaller and faster.
+    """
+    space = problem.actions.space
+    assert isinstance(space, Box | Discrete)
+    return HeldNoise(policy, space, 1.0, 3.0) if policy is None else HeldNoise(policy, space, 0.3, 2.0)
+
+
 @dataclass(eq=False)
-class Candidate:
+class PlayedLaw:
     """A law, and its episodes from the first of the common starts."""
 
     offer: Offer
@@ -92,51 +152,33 @@ class Candidate:
         return math.fsum(self.returns[:count].tolist()) / count
 
 
+@dataclass(eq=False)
 class FirstLaw:
     """The search for a first law; it plays episodes, and keeps all that it sees.
 
     The first round fits random steps, the others what the best law visits, with and without what was seen
     before. A law is one of a model, and must win on the plant.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    budget
-        Steps that it may take.
-    runner
-        Plays the episodes.
-    phase
-        What their steps count as.
-    rng
-        Draws starts and actions.
-    plant
-        The plant to design for, if it is not that of the problem.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        budget: float,
-        runner: EpisodeRunner,
-        phase: Phase,
-        rng: Rng,
-        plant: Dynamics | Perturbation | None = None,
-    ) -> None:
-        self.problem = problem
-        self.budget = budget
-        self.runner = runner
-        self.phase = phase
-        self.plant = plant
-        self.spent = 0
-        self.best: Candidate | None = None
-        self._played: list[Candidate] = []
+    problem: Problem
+    budget: float
+    """Steps that it may take."""
+    runner: EpisodeRunner
+    phase: Phase
+    """What its steps count as."""
+    rng: Rng
+    plant: Dynamics | Perturbation | None = None
+    """The plant to design for, if it is not that of the problem."""
+    spent: int = 0
+    best: PlayedLaw | None = None
+    one_leaf: Controller | None = None
+    """The best law of one leaf."""
+
+    def __post_init__(self) -> None:
+        self._played: list[PlayedLaw] = []
         """All laws that were played."""
-        self.one_leaf: Controller | None = None
-        """The best law of one leaf."""
-        self._rng = rng
-        self._code = ActionCode(problem.actions.space)
-        self.starts = runner.candidate_starts(rng, _MOST_STARTS, plant)
+        self._code = ActionCode(self.problem.actions.space)
+        self.starts = self.runner.candidate_starts(self.rng, _MOST_STARTS, self.plant)
         """From which all laws are played, in this order."""
         self.memory = self._new_memory()
         """All steps."""
@@ -167,9 +209,9 @@ class FirstLaw:
         followed = self._new_memory()
         for turn in range(_MOST_ROUNDS):
             before = self.best
-            offers = first_laws(self.memory, self.problem, self._rng)
+            offers = first_laws(self.memory, self.problem, self.rng)
             if turn > 0:
-                offers = first_laws(followed, self.problem, self._rng) + offers
+                offers = first_laws(followed, self.problem, self.rng) + offers
             room = (_PLAYED * self.budget - self.spent) / max(1, _ROUNDS - turn)
             self._race(self._distinct(offers), room)
             if self.best is None or (turn + 1 >= _ROUNDS and self.best is before):
@@ -188,20 +230,21 @@ class FirstLaw:
         if self.best and grows:
             self._explore(min(_FOLLOWED * self.budget, 3 * _MOST_FOLLOWED), length, followed)
             kind = self.best.offer.kind
-            trees = first_trees(followed, self.problem, kind, min(leaves, _MOST_LEAVES), self._rng)
+            trees = first_trees(followed, self.problem, kind, min(leaves, _MOST_LEAVES), self.rng)
             if trees:
                 self._race(trees, self.budget - self.spent)
             else:
                 self._decide(self.budget)
                 self.one_leaf = self.law
 
-    def _explore(self, steps: float, length: int, memory: Memory) -> None:
+    def _explore(self, steps: float, length: int, memory: ReplayMemory) -> None:
         """Add episodes to a memory: of random actions, or of the best law with noise."""
         length = min(length, self.problem.horizon)
-        starts = self.runner.candidate_starts(self._rng, max(1, int(steps) // length), self.plant)
+        starts = self.runner.candidate_starts(self.rng, max(1, int(steps) // length), self.plant)
         episodes = self._episodes(exploring(self.law, self.problem), starts, length)
         if memory is not self.memory:
-            self._add(memory, episodes)
+            for episode in episodes:
+                memory.add_played(episode, self._code)
 
     def _race(self, offers: list[Offer], room: float) -> None:
         """Play laws, and keep the best one; without room the less promising are left out."""
@@ -213,7 +256,7 @@ class FirstLaw:
         most = int(max(episodes / _EACH, min(_FEWEST, episodes if old else max(half_of_all, 1))))
         if not offers or most < 1:
             return
-        field = [Candidate(offer) for offer in offers[:most]]
+        field = [PlayedLaw(offer) for offer in offers[:most]]
         self._played += field
         count = min(max(int(episodes / _EACH / len(field)), 1), _MOST_FIRST)
         field, count = self._halved(field, count, self.budget)
@@ -229,7 +272,7 @@ class FirstLaw:
             return
         returns = self.best.returns
 
-        def gain(candidate: Candidate) -> float:
+        def gain(candidate: PlayedLaw) -> float:
             count = min(len(candidate.returns), len(returns))
             return mean(candidate.returns[:count] - returns[:count])
 
@@ -240,7 +283,7 @@ class FirstLaw:
         if self.spent + self._cost(field, count) <= last:
             self.best = self._halved(field, count, last)[0][0]
 
-    def _halved(self, field: list[Candidate], count: int, last: float) -> tuple[list[Candidate], int]:
+    def _halved(self, field: list[PlayedLaw], count: int, last: float) -> tuple[list[PlayedLaw], int]:
         """Play laws from some starts, the better half from twice as many, and so on, while steps last.
 
         Returns those of the last starts, the best first, and how many starts these are.
@@ -256,11 +299,11 @@ class FirstLaw:
             field = better
             count = 2 * count
 
-    def _cost(self, field: list[Candidate], count: int) -> float:
+    def _cost(self, field: list[PlayedLaw], count: int) -> float:
         """Return the steps that it takes to play laws from so many of the common starts."""
         return sum(max(0, count - len(candidate.returns)) * candidate.length for candidate in field)
 
-    def _compare(self, field: list[Candidate], old: Candidate, count: int) -> None:
+    def _compare(self, field: list[PlayedLaw], old: PlayedLaw, count: int) -> None:
         """Replace the best law so far by the plainest of the best, if that is better by more than chance."""
         gains = [candidate.value(count) - old.value(count) for candidate in field]
         enough = (1.0 - _ENOUGH) * gains[0]
@@ -270,7 +313,7 @@ class FirstLaw:
         if count > 1 and mean(differences) > standard_error(differences):
             self.best = new
 
-    def _play(self, candidate: Candidate, count: int) -> None:
+    def _play(self, candidate: PlayedLaw, count: int) -> None:
         """Play a candidate from those of the first common starts that it was not yet played from."""
         starts = self.starts[len(candidate.returns) : count]
         if len(starts):
@@ -307,18 +350,11 @@ class FirstLaw:
         """Return an episode from each start, count its steps, and keep them."""
         steps = steps or self.problem.horizon
         with np.errstate(all="ignore"):  # a plant may explode
-            episodes = self.runner.record(policy, starts, self._rng, steps, self.phase, self.plant)
-        self.spent += sum(episode.length for episode in episodes)
-        self._add(self.memory, episodes)
+            episodes = self.runner.record(policy, starts, self.rng, steps, self.phase, self.plant)
+        for episode in episodes:
+            self.spent += episode.length
+            self.memory.add_played(episode, self._code)
         return episodes
 
-    def _new_memory(self) -> Memory:
-        return Memory(self.problem.states.dims, self._code.numbers)
-
-    def _add(self, memory: Memory, episodes: list[Episode]) -> None:
-        """Add episodes, but for those in which the plant exploded."""
-        for episode in episodes:
-            values = np.concatenate([episode.observations.ravel(), episode.rewards])
-            if (np.abs(values) < LARGEST).all():
-                actions: Any = self._code.standard(episode.actions)
-                memory.add_episode(episode.observations, actions, episode.rewards, ended=episode.terminated)
+    def _new_memory(self) -> ReplayMemory:
+        return ReplayMemory(self.problem.states.dims, self._code.numbers)

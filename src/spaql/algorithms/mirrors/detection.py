@@ -9,14 +9,12 @@ from itertools import combinations, product
 
 import numpy as np
 from gymnasium.spaces import Discrete
-from numpy.typing import NDArray
 
 from spaql.algorithms.mirrors.mirror import Mirror, mirror_from
-from spaql.algorithms.replay.encoding import ActionCode, Scale
-from spaql.algorithms.replay.exact_sums import mean, means, moments, weighted_sum
-from spaql.algorithms.replay.memory import Floats, Memory
-from spaql.algorithms.replay.termination import fit_termination, quadratic
-from spaql.kernels.plantree.pwa_model import Ints, find_all, grow_motion
+from spaql.algorithms.replay import ActionCode, ReplayMemory, Scale, regressors, spaced
+from spaql.kernels.numerics import Bools, Floats, Ints, mean, means, moments, weighted_sum
+from spaql.kernels.plantree.pwa_model import find_all, grow_motion
+from spaql.kernels.plantree.termination import fit_termination, quadratic
 from spaql.problems import Problem
 
 _ERROR = 1.5
@@ -90,7 +88,7 @@ class Evidence:
 
 
 def chosen_mirror(
-    setting: str, memory: Memory, code: ActionCode, problem: Problem, *, ends: bool = True
+    setting: str, memory: ReplayMemory, code: ActionCode, problem: Problem, *, ends: bool = True
 ) -> Mirror | None:
     """Return the mirror of a plant: as it is given by the setting, or found (see `find_mirror`), or None."""
     if setting not in ("auto", "off"):
@@ -98,7 +96,7 @@ def chosen_mirror(
     return find_mirror(memory, code, ends=ends) if setting == "auto" else None
 
 
-def find_mirror(memory: Memory, code: ActionCode, *, ends: bool = True) -> Mirror | None:
+def find_mirror(memory: ReplayMemory, code: ActionCode, *, ends: bool = True) -> Mirror | None:
     """Return the mirror of the plant that the memory shows, or None.
 
     The plant is fitted to two halves of the memory. Under a mirror, the law of one half, applied to the
@@ -143,7 +141,7 @@ def _no_change(mirror: Mirror) -> Mirror:
     return Mirror(tuple(order), (1,) * len(order), tuple(actions), (1,) * len(mirror.action_signs))
 
 
-def _candidates(memory: Memory, code: ActionCode) -> Iterator[Mirror]:
+def _candidates(memory: ReplayMemory, code: ActionCode) -> Iterator[Mirror]:
     """Yield mirrors with signs only, then those with one swap of two observations that are alike."""
     dims = memory.states.shape[1]
     least = _SIDE * len(memory)
@@ -189,7 +187,7 @@ def _action_mirrors(code: ActionCode) -> Iterator[tuple[tuple[int, ...], tuple[i
 class _Halves:
     """The plant fitted to each half of a memory, and the other half to test mirrors by."""
 
-    def __init__(self, memory: Memory, code: ActionCode, *, tests_ends: bool) -> None:
+    def __init__(self, memory: ReplayMemory, code: ActionCode, *, tests_ends: bool) -> None:
         self._memory = memory
         self._code = code
         self._scale = Scale.of(memory)
@@ -207,7 +205,7 @@ class _Halves:
         self._fitted = [half[going[half]] for half in rows]
         self._cells = [_cells(x, y / self._spread, half, self._dims) for half in self._fitted]
         self._ends = fit_termination(after, memory.ended) if tests_ends and memory.ended.any() else None
-        self._held = [_some(half, _MOST // 2) for half in self._fitted[::-1]]
+        self._held = [spaced(half, _MOST // 2) for half in self._fitted[::-1]]
         """Rows that test the law of each half: those of the other half that end no episode."""
         own = [self._predict(self._cells[k], z[held], inputs[held]) for k, held in enumerate(self._held)]
         self._other = [
@@ -221,11 +219,11 @@ class _Halves:
         """Return what laws are fitted to: their inputs, and changes of states with rewards."""
         z = self._scale.z(states)
         inputs = self._code.inputs(actions, squares=True)
-        x = np.concatenate([np.ones((len(z), 1)), z, inputs], axis=1)
+        x = regressors(z, inputs)
         rewards = self._memory.rewards[:, np.newaxis]
         return x, np.concatenate([self._scale.z(nexts) - z, rewards], axis=1)
 
-    def _predict(self, fitted: _Cells, z: Floats, inputs: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    def _predict(self, fitted: _Cells, z: Floats, inputs: Floats) -> tuple[Floats, Bools]:
         """Return next states and rewards by fitted laws, and whether each is among their samples."""
         feature, threshold, left, law, low, high = fitted
         cells = find_all(feature, threshold, left, 0, np.ascontiguousarray(z))
@@ -273,7 +271,7 @@ class _Halves:
         errors = []
         differences = []
         for k, held in enumerate(self._held):
-            chosen = _some(np.arange(len(held)), most)
+            chosen = spaced(np.arange(len(held)), most)
             rows = held[chosen]
             z = self._scale.z(mirror.states(memory.states[rows]))
             predicted, inside = self._predict(
@@ -342,7 +340,7 @@ class _Halves:
         return enough and mean(predicted[~memory.ended]) <= _FALSE_ENDS
 
 
-def _sided(errors: Floats, used: NDArray[np.bool_], mirror: Mirror, sides: Floats) -> Floats:
+def _sided(errors: Floats, used: Bools, mirror: Mirror, sides: Floats) -> Floats:
     """Return the parts of errors that cancel over both sides of a mirror, one per column."""
     columns = []
     for j in np.flatnonzero(used).tolist():
@@ -365,10 +363,3 @@ def _cells(x: Floats, y: Floats, rows: Ints, dims: int) -> _Cells:
     np.minimum.at(low, cells, x[rows, 1:])
     np.maximum.at(high, cells, x[rows, 1:])
     return feature, threshold, left, law, low, high
-
-
-def _some(rows: Ints, most: int) -> Ints:
-    """Return at most so many of the rows, equally spaced."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]

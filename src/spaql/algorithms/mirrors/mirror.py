@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from gymnasium.spaces import Discrete
-from numpy.typing import NDArray
 
-from spaql.algorithms.names import actions_of, observations_of, without_units
-from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.replay import ReplayMemory
+from spaql.algorithms.rule_learners import actions_of, observations_of, without_units
 from spaql.errors import SettingError
+from spaql.kernels.numerics import Floats, Ints
 from spaql.problems import Problem
 from spaql.spaces import count_actions
 
@@ -40,12 +40,12 @@ class Mirror:
             return np.asarray(actions[:, self.action_order] * np.array(self.action_signs, np.float64))
         return np.array(self.action_order, np.float64)[actions[:, 0].astype(np.int64), np.newaxis]
 
-    def memory(self, memory: Memory) -> Memory:
+    def memory(self, memory: ReplayMemory) -> ReplayMemory:
         """Return the memory with every episode once more, as seen in the mirror."""
         return memory.doubled(self.states, self.actions)
 
     @property
-    def sides(self) -> NDArray[np.int64]:
+    def sides(self) -> Ints:
         """The observations of which one sign can be chosen: those that only change their sign."""
         own = np.array(self.order) == np.arange(len(self.order))
         return np.flatnonzero(own & (np.array(self.signs) < 0))

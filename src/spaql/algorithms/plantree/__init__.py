@@ -1,1 +1,1 @@
-"""The phases of PlanTree in learned plants: explore, choose, play; and controllers from logs."""
+"""PlanTree: learn the plant, plan in it, and distil the plan into a small tree."""

@@ -9,21 +9,18 @@ import numpy as np
 from gymnasium.spaces import Discrete
 
 from spaql.algorithms.mirrors.detection import chosen_mirror
-from spaql.algorithms.plantree.build import Candidate, search
-from spaql.algorithms.plantree.folding import with_smallest_half
-from spaql.algorithms.plantree.known_ends import known_ends
-from spaql.algorithms.plantree.planning import make_plan
-from spaql.algorithms.plantree.rule_trees import to_rules, within_space
+from spaql.algorithms.plantree.candidates import CandidateController, search
+from spaql.algorithms.plantree.experience import known_ends
+from spaql.algorithms.plantree.explore import make_plan
+from spaql.algorithms.plantree.rule_trees import to_rules, with_smallest_half, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree.support import ModelEpisodes, TestPlant
-from spaql.algorithms.replay.encoding import ActionCode, Scale
-from spaql.algorithms.replay.exact_sums import deviation, mean
-from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.replay import ActionCode, ReplayMemory, Scale, spaced
 from spaql.controllers import Controller
 from spaql.errors import SettingError
 from spaql.formatting import counted
+from spaql.kernels.numerics import Floats, Ints, deviation, mean
 from spaql.kernels.plantree.controllers import grow_choices, grow_laws
-from spaql.kernels.plantree.pwa_model import Ints
 from spaql.problems import Problem
 from spaql.problems.from_log import LoggedProblem
 from spaql.stats import t975
@@ -63,7 +60,7 @@ class LogFit:
     """The controller that was chosen, and what the data say about it."""
 
     rules: Controller
-    memory: Memory
+    memory: ReplayMemory
     predicted: float
     """The mean return in plants that were fitted without the episodes from whose starts it is played."""
     half: float
@@ -94,17 +91,17 @@ def fit_log(logged_problem: LoggedProblem, settings: PlanTreeSettings, seed: int
     steps = problem.horizon
     edge = _edge_price(memory)
     rng = np.random.default_rng((seed, 0))
-    clones = [Candidate(clone_of(memory, code, problem, leaves)) for leaves in _CLONES]
+    clones = [CandidateController(clone_of(memory, code, problem, leaves)) for leaves in _CLONES]
     mirror = chosen_mirror(settings.mirror, memory, code, problem)
     fitted = memory if mirror is None else mirror.memory(memory)
     plan = make_plan(fitted, code, settings, np.zeros((2, len(fitted))), rng, final=True)
     controllers = search(
         fitted, plan, code, settings, problem, clones[:1], rng, steps=steps, edge=edge, mirror=mirror
     )
-    candidates = clones + [Candidate(controller) for controller in controllers]
+    candidates = clones + [CandidateController(controller) for controller in controllers]
     logged = _logged_returns(memory, steps)
     plant = TestPlant(memory, code, logged_problem.objective.rewards, logged_problem.objective.ends)
-    starts = _some(memory.states[memory.begins], _STARTS)
+    starts = spaced(memory.states[memory.begins], _STARTS)
     rolled = [plant.roll(candidate.controller, starts, steps) for candidate in candidates]
     near = _nearly_best(rolled, edge, logged)
     held_out = _HeldOut(logged_problem, memory, code, seed)
@@ -115,7 +112,7 @@ def fit_log(logged_problem: LoggedProblem, settings: PlanTreeSettings, seed: int
     played = rolled[chosen]
     verdict, reasons = _verdict(logged_problem, memory, played, predicted, half, np.array(logged))
     return LogFit(
-        rules=with_smallest_half(within_space(best.controller), mirror, code),
+        rules=with_smallest_half(within_space(best.controller), mirror),
         memory=memory,
         predicted=predicted,
         half=half,
@@ -129,10 +126,9 @@ def fit_log(logged_problem: LoggedProblem, settings: PlanTreeSettings, seed: int
     )
 
 
-def memory_of(logged_problem: LoggedProblem, code: ActionCode) -> Memory:
+def memory_of(logged_problem: LoggedProblem, code: ActionCode) -> ReplayMemory:
     """Return the transitions of a log as a memory."""
-    listed = int(code.space.n) if isinstance(code.space, Discrete) else 0
-    actions = logged_problem.actions if listed else (logged_problem.actions - code.middle) / code.half
+    actions = logged_problem.actions if code.listed else (logged_problem.actions - code.middle) / code.half
     arrays = {
         "states": logged_problem.states,
         "actions": actions,
@@ -141,10 +137,10 @@ def memory_of(logged_problem: LoggedProblem, code: ActionCode) -> Memory:
         "ended": logged_problem.ended,
         "begins": logged_problem.begins,
     }
-    return Memory.from_arrays(arrays, logged_problem.states.shape[1], code.numbers, listed)
+    return ReplayMemory.from_arrays(arrays, logged_problem.states.shape[1], code.numbers, code.n_listed)
 
 
-def clone_of(memory: Memory, code: ActionCode, problem: Problem, leaves: int) -> Controller:
+def clone_of(memory: ReplayMemory, code: ActionCode, problem: Problem, leaves: int) -> Controller:
     """Return a small tree fitted to the logged actions: a controller that stays where the data are."""
     scale = Scale.of(memory)
     z = np.ascontiguousarray(scale.z(memory.states))
@@ -173,7 +169,7 @@ def _nearly_best(played: list[ModelEpisodes], edge: float, logged: tuple[float, 
 
 
 def _most_promising(
-    candidates: list[Candidate], promises: dict[int, tuple[float, float]], tolerance: float
+    candidates: list[CandidateController], promises: dict[int, tuple[float, float]], tolerance: float
 ) -> int:
     """Return the smallest candidate that is nearly the best at the low end of its predicted interval."""
     low = {i: predicted - half for i, (predicted, half) in promises.items()}
@@ -184,7 +180,7 @@ def _most_promising(
     )
 
 
-def _edge_price(memory: Memory) -> float:
+def _edge_price(memory: ReplayMemory) -> float:
     """Return the penalty on a step that leaves the data: the largest reward of a step, or their range."""
     usual = memory.rewards[~memory.ended] if not memory.ended.all() else memory.rewards
     return max(float(np.abs(usual).max()), float(np.ptp(usual)))
@@ -193,7 +189,9 @@ def _edge_price(memory: Memory) -> float:
 class _HeldOut:
     """Plants that were fitted without a part of the episodes, and that part, for each of several parts."""
 
-    def __init__(self, logged_problem: LoggedProblem, memory: Memory, code: ActionCode, seed: int) -> None:
+    def __init__(
+        self, logged_problem: LoggedProblem, memory: ReplayMemory, code: ActionCode, seed: int
+    ) -> None:
         self._steps = logged_problem.problem.horizon
         self._seed = seed
         self._parts: list[tuple[TestPlant, Floats, tuple[Ints, Floats]]] = []
@@ -206,7 +204,7 @@ class _HeldOut:
             if rest.ended.all():
                 raise SettingError("Nearly every step of the log ends an episode: no motion can be learned.")
             plant = TestPlant(rest, code, logged_problem.objective.rewards, logged_problem.objective.ends)
-            starts = _some(held.states[held.begins], _STARTS)
+            starts = spaced(held.states[held.begins], _STARTS)
             starts = np.resize(starts, (max(len(starts), _FEWEST_STARTS), starts.shape[1]))
             self._parts.append((plant, starts, plant.errors(held)))
 
@@ -233,7 +231,7 @@ class _HeldOut:
 
 def _verdict(
     logged_problem: LoggedProblem,
-    memory: Memory,
+    memory: ReplayMemory,
     played: ModelEpisodes,
     predicted: float,
     half: float,
@@ -276,14 +274,8 @@ def _verdict(
     return (DOUBTFUL, tuple(doubts)) if doubts else (SUPPORTED, ())
 
 
-def _logged_returns(memory: Memory, horizon: int) -> tuple[float, ...]:
+def _logged_returns(memory: ReplayMemory, horizon: int) -> tuple[float, ...]:
     """Return the returns of whole episodes; of all episodes if none is whole."""
     pairs = list(zip(memory.begins.tolist(), memory.ends.tolist(), strict=True))
     whole = [(a, b) for a, b in pairs if b - a == horizon or memory.ended[b - 1]]
     return tuple(math.fsum(memory.rewards[a:b].tolist()) for a, b in whole or pairs)
-
-
-def _some(starts: Floats, most: int) -> Floats:
-    """Return at most so many starts, equally spaced in the log."""
-    chosen = np.unique(np.linspace(0, len(starts) - 1, min(most, len(starts))).astype(np.int64))
-    return np.asarray(starts[chosen])

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
-from numpy.typing import NDArray
 
-from spaql.algorithms.names import actions_of, ago, observations_of, without_units
-from spaql.algorithms.plantree.dynamics import EXACT, LEAST, RIDGE
-from spaql.algorithms.replay.encoding import ActionCode, Scale
-from spaql.algorithms.replay.exact_sums import mean, moments
-from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.plantree.learned_plant import EXACT, LEAST, RIDGE
+from spaql.algorithms.replay import ActionCode, ReplayMemory, Scale, regressors
+from spaql.algorithms.rule_learners import actions_of, ago, observations_of, without_units
+from spaql.algorithms.saved import Data, require
 from spaql.archive import number
 from spaql.controllers import Controller
 from spaql.controllers.feature_table import feature_names
 from spaql.controllers.features import Difference, Feature, LastAction, Observed
-from spaql.errors import ArchiveError
+from spaql.kernels.numerics import Floats, Ints, mean, moments
 from spaql.kernels.plantree.pwa_model import find_all, grow_motion
 from spaql.problems import Problem
 from spaql.spaces import StandardStates
@@ -67,7 +65,7 @@ class Lags:
             features += [LastAction(f"{name} {ago(k + 1)}", name, samples=k + 1) for name in actions]
         return features
 
-    def sources(self, numbers: int) -> NDArray[np.int64]:
+    def sources(self, numbers: int) -> Ints:
         """Return, for each number of a state, of which number it is the difference, or the value before.
 
         For the last action these are -1 and below; for an observation, its own place.
@@ -80,7 +78,7 @@ class Lags:
             sources += [len(sources) + i - numbers if k else -1 - i for i in range(numbers)]
         return np.array(sources, np.int64)
 
-    def extend(self, memory: Memory, code: ActionCode) -> Memory:
+    def extend(self, memory: ReplayMemory, code: ActionCode) -> ReplayMemory:
         """Return a memory whose states have these lags, with actions in the units of the environment.
 
         At the start of an episode differences are 0, and the last actions the resting one.
@@ -179,19 +177,18 @@ def names_of(problem: Problem) -> tuple[list[str], list[str]]:
     return without_units(observations_of(problem)), without_units(actions_of(problem))
 
 
-def lags_from(data: Mapping[str, Any], dims: int) -> Lags:
+def lags_from(data: Data, dims: int) -> Lags:
     """Return the lags of a file."""
     differences = tuple(
         number({"difference": count}, "difference", 0, MOST_DIFFERENCES, whole=True)
         for count in data["differences"]
     )
-    if len(differences) != dims:
-        raise ArchiveError("The file has differences of other numbers than those of an observation.")
+    require("lags", len(differences) == dims)
     return Lags(differences, number(data, "actions", 0, MOST_ACTIONS, whole=True))
 
 
 @dataclass(frozen=True)
-class Prediction:
+class LagPrediction:
     """Lags, and how well a plant with them predicts held-out episodes."""
 
     lags: Lags
@@ -201,17 +198,17 @@ class Prediction:
     """Fewest samples of a cell, by which it predicts as well as it can."""
 
 
-def predicted(memory: Memory, code: ActionCode, lags: Lags) -> Prediction:
+def predicted(memory: ReplayMemory, code: ActionCode, lags: Lags) -> LagPrediction:
     """Return how well a plant with lags predicts the observations of held-out episodes."""
     lengths = memory.ends - memory.begins
     if len(lengths) < _HELD_OUT:
-        return Prediction(lags, 0.0, LEAST)
+        return LagPrediction(lags, 0.0, LEAST)
     out = np.repeat(np.arange(len(lengths)) % _HELD_OUT == _HELD_OUT - 1, lengths)
     changes = memory.nexts - memory.states
     moves = np.flatnonzero(changes.max(axis=0) > changes.min(axis=0))
     extended = lags.extend(memory, code)
     z = Scale.of(extended).z(extended.states)
-    x = np.concatenate([np.ones((len(z), 1)), z, code.inputs(memory.actions, squares=True)], axis=1)
+    x = regressors(z, code.inputs(memory.actions, squares=True))
     y = changes[:, moves] / moments(changes[:, moves])[1]
     kept = ~out & ~memory.ended
     test = out & ~memory.ended
@@ -220,7 +217,7 @@ def predicted(memory: Memory, code: ActionCode, lags: Lags) -> Prediction:
         feature, threshold, left, law = grow_motion(x[kept], y[kept], z.shape[1], least, EXACT, RIDGE)
         leaf = find_all(feature, threshold, left, 0, np.ascontiguousarray(z[test]))
         errors = y[test] - (x[test][:, :, np.newaxis] * law[leaf]).sum(axis=1)
-        predictions.append(Prediction(lags, mean((errors * errors).ravel()), least))
+        predictions.append(LagPrediction(lags, mean((errors * errors).ravel()), least))
         if len(feature) == 1:
             break
     least_error = min(prediction.error for prediction in predictions)
@@ -230,7 +227,7 @@ def predicted(memory: Memory, code: ActionCode, lags: Lags) -> Prediction:
     )
 
 
-def chosen_lags(memory: Memory, code: ActionCode) -> Prediction:
+def chosen_lags(memory: ReplayMemory, code: ActionCode) -> LagPrediction:
     """Return as few lags as predictions of held-out episodes need: none where none helps.
 
     What is added, a difference of a number or of all, or some of the last actions, must leave a third of the

@@ -1,4 +1,4 @@
-"""The learned plant in raw units, fitted to all samples."""
+"""The learned plant: cells with an affine law of motion and a box of next states each; also in raw units."""
 
 from __future__ import annotations
 
@@ -6,22 +6,100 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from spaql.algorithms.mirrors.mirror import Mirror
-from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
-from spaql.algorithms.replay.encoding import ActionCode, Scale
-from spaql.algorithms.replay.exact_sums import weighted_sum
-from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.replay import ActionCode, ReplayMemory, Scale, regressors
 from spaql.errors import SettingError
-from spaql.kernels.plantree.pwa_model import Ints, Plant, find_all
+from spaql.kernels.numerics import Floats, Ints, Rng, mean, moments, weighted_sum
+from spaql.kernels.plantree.pwa_model import PlantEnsemble, cell_boxes, find_all, grow_motion
 from spaql.kernels.plantree.raw_model import RawPlant
+from spaql.kernels.plantree.termination import fit_termination
 from spaql.learned_plants import PlantModel
 from spaql.problems import Problem
 from spaql.simulate import Episode
 
+LEAST = 30
+"""Fewest samples of a cell."""
+EXACT = 1e-5
+"""A cell is not cut if its scaled squared error is below this."""
+RIDGE = 0.01
+CAUTIOUS = 0.5
+"""The margin around the states seen, of a plant for the final plan."""
+BOLD = 1.0
+"""The same of a plant for exploration, in which unknown states are reachable."""
+_FAR = 1e9
+_PART = 0.95
+"""Share of the samples to which a member of the ensemble is fitted."""
 _HELD_OUT = 5
 """Every fifth episode is held out."""
 
 
-def fit_model(memory: Memory, code: ActionCode, problem: Problem, mirror: Mirror | None = None) -> PlantModel:
+def fit_plant(
+    memory: ReplayMemory,
+    scale: Scale,
+    code: ActionCode,
+    samples: list[Ints],
+    *,
+    squares: bool,
+    margin: float,
+    least: int = LEAST,
+) -> PlantEnsemble:
+    """Return a plant with one tree of cells for each list of samples, which are rows of the memory.
+
+    Cells have at least `least` samples. Predictions of a cell are cut to the range of its next states, plus a
+    margin as a share of that. Steps that end an episode are used for the termination tree only, because their
+    reward differs.
+    """
+    z = scale.z(memory.states)
+    after = scale.z(memory.nexts)
+    x = regressors(z, code.inputs(memory.actions, squares=squares))
+    y = np.concatenate([after - z, memory.rewards[:, np.newaxis]], axis=1)
+    going = ~memory.ended
+    spread = moments(y[going])[1] + 1e-9
+    dims = z.shape[1]
+    trees = []
+    for rows in samples:
+        kept = rows[going[rows]]
+        feature, threshold, left, law = grow_motion(x[kept], y[kept] / spread, dims, least, EXACT, RIDGE)
+        law = np.ascontiguousarray((law * spread).transpose(0, 2, 1))
+        law[:, np.arange(dims), 1 + np.arange(dims)] += 1.0  # from the change of a state to the next state
+        boxes = _boxes(find_all(feature, threshold, left, 0, z), len(feature), after, margin)
+        trees.append((feature, threshold, left, law, *boxes))
+    roots = np.cumsum([0, *(len(tree[0]) for tree in trees[:-1])])
+    shifted = [(tree[0], tree[1], tree[2] + root, *tree[3:]) for tree, root in zip(trees, roots, strict=True)]
+    joined = [np.concatenate(parts) for parts in zip(*shifted, strict=True)]
+    rewards = memory.rewards
+    ended = memory.ended
+    known = memory.known_ends
+    last = mean(rewards[ended]) if ended.any() else known.reward if known is not None else 0.0
+    seen = np.array([rewards.min(), rewards.max(), last])
+    if known is not None:
+        after = np.concatenate([after, scale.z(known.points)])
+        ended = np.concatenate([ended, known.ended])
+    return PlantEnsemble._make([roots, *joined, seen, *fit_termination(after, ended)])
+
+
+def _boxes(cells: Ints, count: int, after: Floats, margin: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return, for every cell, the mean of its next states, their principal axes, and the range along each."""
+    dims = after.shape[1]
+    size = np.zeros(count, np.int64)
+    centre = np.zeros((count, dims))
+    axes = np.zeros((count, dims, dims))
+    low = np.zeros((count, dims))
+    high = np.zeros((count, dims))
+    cell_boxes(cells, after, size, centre, axes, low, high)
+    seen = (size > 0)[:, np.newaxis]
+    wide = margin * (high - low)
+    return centre, axes, np.where(seen, low - wide, -_FAR), np.where(seen, high + wide, _FAR)
+
+
+def draw_samples(count: int, members: int, rng: Rng) -> list[Ints]:
+    """Draw the samples of an ensemble: all for the first member, a large part for each other."""
+    part = max(1, int(_PART * count))
+    return [np.arange(count), *(np.sort(rng.permutation(count)[:part]) for _ in range(members - 1))]
+
+
+def fit_model(
+    memory: ReplayMemory, code: ActionCode, problem: Problem, mirror: Mirror | None = None
+) -> PlantModel:
     """Return the plant fitted to all samples, and to their mirror images; the fit is deterministic."""
     if not len(memory) or memory.ended.all():
         raise SettingError("The memory has no step to fit a plant to: call learn first.")
@@ -35,14 +113,14 @@ def fit_model(memory: Memory, code: ActionCode, problem: Problem, mirror: Mirror
     going = ~memory.ended
     nodes = find_all(plant.feature, plant.threshold, plant.left, 0, scale.z(memory.states[going]))
     both = np.concatenate([memory.states, memory.nexts])
-    order = as_printed(plant)
+    raw = raw_plant(plant, scale, code, memory.states)
     return PlantModel(
         name=problem.name,
-        plant=raw_plant(plant, scale, code, order, memory.states),
+        plant=raw,
         observation_space=problem.states.space,
         action_space=code.space,
         horizon=problem.horizon,
-        samples=np.bincount(nodes, minlength=len(plant.feature))[order],
+        samples=np.bincount(raw.cell[nodes], minlength=len(raw.law)),
         starts=starts,
         seen=np.stack([both.min(axis=0), both.max(axis=0)]),
         steps=steps,
@@ -52,7 +130,7 @@ def fit_model(memory: Memory, code: ActionCode, problem: Problem, mirror: Mirror
 
 
 def hold_out(
-    memory: Memory, code: ActionCode, problem: Problem, mirror: Mirror | None = None
+    memory: ReplayMemory, code: ActionCode, problem: Problem, mirror: Mirror | None = None
 ) -> tuple[PlantModel, list[Episode]]:
     """Return a plant fitted to four fifths of the episodes, and the other episodes."""
     episodes = np.arange(len(memory.begins))
@@ -64,7 +142,7 @@ def hold_out(
     return fit_model(memory.only(~kept), code, problem, mirror), episodes_of(memory.only(kept), code)
 
 
-def episodes_of(memory: Memory, code: ActionCode) -> list[Episode]:
+def episodes_of(memory: ReplayMemory, code: ActionCode) -> list[Episode]:
     """Return the episodes of a memory."""
     episodes = np.arange(len(memory.begins))
     return [
@@ -78,7 +156,7 @@ def episodes_of(memory: Memory, code: ActionCode) -> list[Episode]:
     ]
 
 
-def as_printed(plant: Plant) -> Ints:
+def _as_printed(plant: PlantEnsemble) -> Ints:
     """Return the leaves in the order in which rules are printed."""
     found = []
     waiting = [0]
@@ -91,11 +169,12 @@ def as_printed(plant: Plant) -> Ints:
     return np.array(found)
 
 
-def raw_plant(plant: Plant, scale: Scale, code: ActionCode, order: Ints, states: Floats) -> RawPlant:
-    """Return a plant of one member, fitted to states, in raw units, with its cells in an order.
+def raw_plant(plant: PlantEnsemble, scale: Scale, code: ActionCode, states: Floats) -> RawPlant:
+    """Return a plant of one member, fitted to states, in raw units, with its cells as they are printed.
 
     The standardisation is absorbed in its parameters.
     """
+    order = _as_printed(plant)
     inner = plant.feature >= 0
     cell = np.full(len(inner), -1)
     cell[order] = np.arange(len(order))
@@ -122,7 +201,7 @@ def raw_plant(plant: Plant, scale: Scale, code: ActionCode, order: Ints, states:
     )
 
 
-def _raw_cuts(plant: Plant, scale: Scale, states: Floats) -> Floats:
+def _raw_cuts(plant: PlantEnsemble, scale: Scale, states: Floats) -> Floats:
     """Return the thresholds of the cells in raw units; each is a number of one of the states, to the bit."""
     z = scale.z(states)
     found = np.zeros(len(plant.feature))

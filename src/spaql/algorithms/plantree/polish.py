@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spaql.algorithms.replay.exact_sums import mean
-from spaql.algorithms.replay.memory import Floats
+from spaql.kernels.numerics import Floats, Ints, Rng, mean
 from spaql.kernels.plantree.controllers import ControllerTree, count_leaves, tidy
-from spaql.kernels.plantree.local_search import polish, prune
-from spaql.kernels.plantree.rollout import Simulation, play_all
+from spaql.kernels.plantree.rollout import Simulation, play_all, polish, prune
 
 SIZES = (16, 10, 6, 4, 3, 2)
 """Numbers of leaves at which a controller is polished."""
@@ -28,7 +25,7 @@ _PRUNING = 100
 class LocalSearch:
     """Local search of controllers in a simulation; each polish uses a sample of its starts."""
 
-    def __init__(self, simulation: Simulation, effort: float, rng: np.random.Generator) -> None:
+    def __init__(self, simulation: Simulation, effort: float, rng: Rng) -> None:
         self.simulation = simulation
         self.effort = effort
         self._rng = rng
@@ -94,7 +91,7 @@ class LocalSearch:
     def _any(self) -> Simulation:
         return self._of(self._rng.permutation(len(self.simulation.starts))[:_PRUNING])
 
-    def _of(self, chosen: NDArray[np.int64]) -> Simulation:
+    def _of(self, chosen: Ints) -> Simulation:
         chosen = self._rng.permutation(chosen)
         return self.simulation._replace(
             starts=self.simulation.starts[chosen], member=self.simulation.member[chosen]

@@ -1,32 +1,97 @@
-"""Rollouts that measure what the data support: exact costs, and the share of steps that leave the data."""
+"""Rollouts that measure what the data support: exact costs, and the shares of steps that leave the data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Discrete
-from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
+from spaql.algorithms.plantree.learned_plant import CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.rule_trees import from_rules
-from spaql.algorithms.plantree.tried_actions import TriedActions
-from spaql.algorithms.replay.encoding import ActionCode, Scale
-from spaql.algorithms.replay.memory import LARGEST, Floats, Memory
+from spaql.algorithms.replay import LARGEST, ActionCode, ReplayMemory, Scale
 from spaql.controllers import Controller
 from spaql.errors import SettingError
+from spaql.kernels.numerics import Bools, Floats, Ints, Rng
 from spaql.kernels.plantree.controllers import controls
-from spaql.kernels.plantree.pwa_model import Ints, Plant, find_all
+from spaql.kernels.plantree.pwa_model import PlantEnsemble, find_all, move
 
+_NEAR = 100
+"""Most rows of a region of states: in it, an action is near to the others."""
+_MARGIN = 0.5
+"""Share of the range of the actions of a region by which it may be exceeded."""
+_EQUAL = 1e-6
 CLIPPED = 0.05
 """Standard deviations of the states by which a prediction must be cut to count as clipped."""
 _DRAWN = 5
 """Fewest held-out errors of a cell that are drawn from; below, those of all cells are."""
+Reward = Callable[[Floats, Floats, Floats, Bools], Floats]
+Ends = Callable[[Floats], Bools]
 
-Reward = Callable[[Floats, Floats, Floats, NDArray[np.bool_]], Floats]
-Ends = Callable[[Floats], NDArray[np.bool_]]
+
+class TriedActions:
+    """The ranges of the logged actions, in all and in regions of states with about as many rows each.
+
+    Cells of a learned plant are no such regions: a plant with one law for all states has one cell.
+    """
+
+    def __init__(self, z: Floats, inputs: Floats, listed: bool) -> None:
+        """Take standardised states, and actions as inputs of a plant without squares."""
+        self._listed = listed
+        self._all = (inputs.min(axis=0), inputs.max(axis=0))
+        self._regions = _regions(z)
+        region = self._find(z)
+        count = len(self._regions[0])
+        self._low, self._high = np.full((2, count, inputs.shape[1]), np.inf)
+        np.minimum.at(self._low, region, inputs)
+        self._high = -self._high
+        np.maximum.at(self._high, region, inputs)
+
+    def _find(self, z: Floats) -> Ints:
+        return find_all(*self._regions, 0, np.ascontiguousarray(z))
+
+    def untried(self, inputs: Floats) -> Bools:
+        """Return which actions are outside those that were tried anywhere."""
+        low, high = self._all
+        some = inputs[:, : len(low)]
+        return np.asarray(((some < low - _EQUAL) | (some > high + _EQUAL)).any(axis=1))
+
+    def unseen(self, z: Floats, inputs: Floats) -> Bools:
+        """Return which actions are outside those that were tried near the state, with a margin."""
+        region = self._find(z)
+        low = self._low[region]
+        high = self._high[region]
+        some = inputs[:, : low.shape[1]]
+        # One-hot, 1 was never seen, or it was all that was seen.
+        wide = 0.0 if self._listed else _MARGIN * (high - low) + _EQUAL
+        return np.asarray(((some < low - wide) | (some > high + wide)).any(axis=1))
+
+
+def _regions(z: Floats) -> tuple[Ints, Floats, Ints]:
+    """Return a tree that halves states at the median of their widest range: features, thresholds, children.
+
+    The second child of a node comes after its first.
+    """
+    feature = [-1]
+    threshold = [0.0]
+    left = [-1]
+    waiting = [(0, np.arange(len(z)))]
+    while waiting:
+        node, rows = waiting.pop()
+        j = int(np.ptp(z[rows], axis=0).argmax())
+        middle = np.sort(z[rows, j])[len(rows) // 2]
+        below = z[rows, j] < middle
+        if len(rows) <= _NEAR or not below.any():
+            continue
+        feature[node] = j
+        threshold[node] = float(middle)
+        left[node] = len(feature)
+        waiting += [(len(feature), rows[below]), (len(feature) + 1, rows[~below])]
+        feature += [-1, -1]
+        threshold += [0.0, 0.0]
+        left += [-1, -1]
+    return np.array(feature), np.array(threshold), np.array(left)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,31 +111,19 @@ class ModelEpisodes:
     """Share of the steps with an action outside the range of those logged anywhere."""
 
 
-class ModelStep(NamedTuple):
-    """One step of many episodes in a learned plant, one row per episode."""
-
-    going: NDArray[np.bool_]
-    """Whether the episode had not ended before."""
-    states: Floats
-    rewards: Floats
-    clipped: NDArray[np.bool_]
-    unseen: NDArray[np.bool_]
-    untried: NDArray[np.bool_]
-
-
 class TestPlant:
     """A plant fitted to a memory, in which controllers are rolled out with exact costs and ends."""
 
     __test__ = False  # not a test of pytest's
 
-    def __init__(self, memory: Memory, code: ActionCode, reward: Reward, ends: Ends) -> None:
+    def __init__(self, memory: ReplayMemory, code: ActionCode, reward: Reward, ends: Ends) -> None:
         self.code = code
         self.scale = Scale.of(memory)
         self._reward = reward
         self._ends = ends
         self._held = (memory.nexts == memory.states).all(axis=0)  # set-points, which a cut must not move
         rows = [np.arange(len(memory))]
-        self._plant: Plant = fit_plant(memory, self.scale, code, rows, squares=True, margin=CAUTIOUS)
+        self._plant: PlantEnsemble = fit_plant(memory, self.scale, code, rows, squares=True, margin=CAUTIOUS)
         self._inputs = code.inputs(code.tried(), squares=True)
         z = self.scale.z(memory.states)
         self._tried = TriedActions(z, code.inputs(memory.actions, squares=False), code.listed)
@@ -79,30 +132,19 @@ class TestPlant:
         plant = self._plant
         return find_all(plant.feature, plant.threshold, plant.left, 0, np.ascontiguousarray(z))
 
-    def _predict(self, z: Floats, inputs: Floats, cell: Ints) -> tuple[Floats, Floats]:
-        """Return the next states, and by how much each was cut; sums are added in a fixed order."""
-        plant = self._plant
-        dims = z.shape[1]
-        after = plant.law[cell, :dims, 0]
-        for j, column in enumerate(np.concatenate([z, inputs], axis=1).T):
-            after = after + plant.law[cell, :dims, 1 + j] * column[:, np.newaxis]
-        axes = plant.axes[cell]
-        away = after - plant.centre[cell]
-        along = np.zeros_like(after)
-        for j in range(dims):
-            along = along + axes[:, :, j] * away[:, [j]]
-        over = along - np.clip(along, plant.low[cell], plant.high[cell])
-        for k in range(dims):
-            after = after - over[:, [k]] * axes[:, k]
+    def _predict(self, z: Floats, inputs: Floats) -> tuple[Floats, Floats]:
+        """Return the next states, and by how much each was cut."""
+        after = np.array(z, order="C")
+        chance, cut = np.empty((2, len(z)))
+        move(self._plant, np.zeros(len(z), np.int64), after, inputs, chance, cut)
         after[:, self._held] = z[:, self._held]
-        return after, np.abs(over).max(axis=1)
+        return after, cut
 
-    def errors(self, memory: Memory) -> tuple[Ints, Floats]:
+    def errors(self, memory: ReplayMemory) -> tuple[Ints, Floats]:
         """Return the cell and the error of the prediction of every step of another memory."""
         z = self.scale.z(memory.states)
-        cell = self._find(z)
-        after, _ = self._predict(z, self.code.inputs(memory.actions, squares=True), cell)
-        return cell, self.scale.z(memory.nexts) - after
+        after, _ = self._predict(z, self.code.inputs(memory.actions, squares=True))
+        return self._find(z), self.scale.z(memory.nexts) - after
 
     def roll(
         self,
@@ -110,23 +152,39 @@ class TestPlant:
         starts: Floats,
         steps: int,
         errors: tuple[Ints, Floats] | None = None,
-        rng: np.random.Generator | None = None,
+        rng: Rng | None = None,
     ) -> ModelEpisodes:
         """Roll out a controller, as `to_rules` makes it, from raw starts.
 
         Errors of predictions (see `errors`), if given, are drawn and added.
         """
-        returns = np.zeros(len(starts))
-        strange = np.zeros(len(starts), np.bool_)
+        tree = from_rules(rules, self.scale, self.code)
+        z = self.scale.z(starts)
+        noise = None if errors is None or rng is None else _Errors(*errors, len(self._plant.feature), rng)
+        going = np.ones(len(z), np.bool_)
+        returns = np.zeros(len(z))
+        strange = np.zeros(len(z), np.bool_)
         played = clipped = unseen = untried = 0
-        for step in self.steps(rules, starts, steps, errors, rng):
-            going = step.going
-            returns[going] += step.rewards[going]
+        for _ in range(steps):
+            inputs = controls(tree, np.ascontiguousarray(z), self._inputs)
+            after, cut = self._predict(z, inputs)
+            if noise is not None:
+                after = after + noise.draw(self._find(z))
+            raw, raw_after = (each * self.scale.deviation + self.scale.mean for each in (z, after))
+            ended = self._ends(raw_after)
+            reward = self._reward(raw, self._raw_actions(inputs), raw_after, ended)
+            _check_finite(reward, raw, going)
+            returns[going] += reward[going]
+            is_unseen = going & self._tried.unseen(z, inputs)
+            strange |= is_unseen
             played += int(going.sum())
-            clipped += int((going & step.clipped).sum())
-            strange |= going & step.unseen
-            unseen += int((going & step.unseen).sum())
-            untried += int((going & step.untried).sum())
+            clipped += int((going & (cut > CLIPPED)).sum())
+            unseen += int(is_unseen.sum())
+            untried += int((going & self._tried.untried(inputs)).sum())
+            going = going & ~ended
+            z = after
+            if not going.any():
+                break
         return ModelEpisodes(
             returns=returns,
             length=played / len(starts),
@@ -136,37 +194,6 @@ class TestPlant:
             untried=untried / played,
         )
 
-    def steps(
-        self,
-        rules: Controller,
-        starts: Floats,
-        steps: int,
-        errors: tuple[Ints, Floats] | None = None,
-        rng: np.random.Generator | None = None,
-    ) -> Iterator[ModelStep]:
-        """Yield the steps of all episodes of `roll`, until each has ended."""
-        tree = from_rules(rules, self.scale, self.code)
-        z = self.scale.z(starts)
-        noise = None if errors is None or rng is None else _Errors(*errors, len(self._plant.feature), rng)
-        going = np.ones(len(z), np.bool_)
-        for _ in range(steps):
-            inputs = controls(tree, np.ascontiguousarray(z), self._inputs)
-            cell = self._find(z)
-            after, cut = self._predict(z, inputs, cell)
-            if noise is not None:
-                after = after + noise.draw(cell)
-            raw, raw_after = (each * self.scale.deviation + self.scale.mean for each in (z, after))
-            ended = self._ends(raw_after)
-            reward = self._reward(raw, self._raw_actions(inputs), raw_after, ended)
-            _check_finite(reward, raw, going)
-            unseen = self._tried.unseen(z, inputs)
-            untried = self._tried.untried(inputs)
-            yield ModelStep(going, raw, reward, cut > CLIPPED, unseen, untried)
-            going = going & ~ended
-            z = after
-            if not going.any():
-                break
-
     def _raw_actions(self, inputs: Floats) -> Floats:
         if isinstance(self.code.space, Discrete):
             number = np.where(inputs.any(axis=1), inputs.argmax(axis=1) + 1, 0)
@@ -174,7 +201,7 @@ class TestPlant:
         return np.asarray(self.code.middle + self.code.half * inputs[:, : self.code.numbers])
 
 
-def _check_finite(reward: Floats, states: Floats, going: NDArray[np.bool_]) -> None:
+def _check_finite(reward: Floats, states: Floats, going: Bools) -> None:
     """Raise if the reward of a step in the learned plant is not finite."""
     wrong = np.flatnonzero(going & ~(np.abs(reward) <= LARGEST))
     if len(wrong):
@@ -189,7 +216,7 @@ def _check_finite(reward: Floats, states: Floats, going: NDArray[np.bool_]) -> N
 class _Errors:
     """Errors of predictions by cell, to be drawn from."""
 
-    def __init__(self, cell: Ints, error: Floats, count: int, rng: np.random.Generator) -> None:
+    def __init__(self, cell: Ints, error: Floats, count: int, rng: Rng) -> None:
         order = np.argsort(cell, kind="stable")
         self._errors = error[order]
         self._rng = rng

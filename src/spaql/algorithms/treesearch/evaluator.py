@@ -7,18 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spaql.algorithms.replay.exact_sums import mean
+from spaql.algorithms.saved import Arrays, Data, State, require, restored
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
-from spaql.algorithms.treesearch.trees import CandidateTree, Rng
+from spaql.algorithms.treesearch.trees import CandidateTree
+from spaql.archive import number
 from spaql.controllers.arrays import Frame
 from spaql.errors import SettingError
-from spaql.kernels.treesearch.candidates import Floats, Units
-from spaql.kernels.treesearch.scores import WORST, score_candidates
+from spaql.kernels.numerics import Floats, Rng, mean
+from spaql.kernels.treesearch.candidates import WORST, Units, score_candidates
 from spaql.problems import Dynamics
 from spaql.problems.disturbances import Perturbation
 from spaql.simulate import CandidateEpisodes, Candidates, EpisodeRunner, Phase
 from spaql.stats import standard_error
 
+_LENGTHS = ("length", "judged_length", "span")
 DIGITS = 6
 """Significant digits of the numbers of a tree when it is judged; those that are returned have no more."""
 _HARD = 32
@@ -46,7 +48,7 @@ class Judgement:
             return standard_error(self.values - other.values) if len(self.values) > 1 else 0.0
 
 
-class Evaluator:
+class CandidateEvaluator:
     """Plays candidates, and scores them.
 
     Hard starts are those from which the better half of a generation had the lowest return. They are kept, and
@@ -104,16 +106,16 @@ class Evaluator:
     def play(
         self,
         tree: CandidateTree,
-        vectors: Floats,
         starts: Floats,
         phase: Phase,
         *,
+        vectors: Floats | None = None,
         visited: int = 0,
         digits: int = 0,
     ) -> CandidateEpisodes:
-        """Play candidates from starts, and count the steps."""
+        """Play a tree, or candidates with its structure, from starts, and count the steps."""
         assert self.runner is not None
-        parts = tree.unfolded(tree.raw(vectors, self.units, digits))
+        parts = tree.unfolded(tree.raw(self.units, digits, vectors))
         candidates = Candidates.of(*parts, self.frame)
         found = self.runner.play_candidates(candidates, starts, phase, visited, self.plant)
         np.clip(
@@ -142,7 +144,7 @@ class Evaluator:
     def score(self, tree: CandidateTree, vectors: Floats, n: int, rng: Rng) -> tuple[Floats, float, float]:
         """Score a generation from n starts; returns scores, agreement (see the kernel) and mean length."""
         starts = self.mixed_starts(rng, n)
-        found = self.play(tree, vectors, starts, Phase.SEARCH)
+        found = self.play(tree, starts, Phase.SEARCH, vectors=vectors)
         scores, agreement = self.scores_of(found)
         if self.keeps_hard_starts:
             self._mine(starts, found.returns, scores)
@@ -208,7 +210,7 @@ class Evaluator:
         if self.keeps_hard_starts and len(self.hard) and weight > 0:
             hardest = np.argsort(self.hardness, kind="stable")[: max(1, n // 2)]
             starts = np.concatenate([starts, self.hard[hardest]])
-        found = self.play(tree, tree.vector[np.newaxis], starts, Phase.OWN_PLAY, digits=digits)
+        found = self.play(tree, starts, Phase.OWN_PLAY, digits=digits)
         self.judged_length += _RECENT * (found.steps / found.returns.size - self.judged_length)
         values = found.returns[0] - self.price * found.changes[0]
         worst = np.sort(values)[: max(1, n // WORST)]
@@ -217,5 +219,18 @@ class Evaluator:
 
     def visited(self, tree: CandidateTree, n: int, rng: Rng) -> Floats:
         """Return observations of episodes of a tree, in the units of the search."""
-        found = self.play(tree, tree.vector[np.newaxis], self.starts(rng, 8), Phase.SEARCH, visited=n)
+        found = self.play(tree, self.starts(rng, 8), Phase.SEARCH, visited=n)
         return (found.visited - self.units.centre) / self.units.scale
+
+    def state(self) -> State:
+        """Return everything that is needed to go on."""
+        arrays = {"judging_starts": self.judging_starts, "hard": self.hard, "hardness": self.hardness}
+        return {name: getattr(self, name) for name in _LENGTHS}, arrays
+
+    def restore(self, data: Data, arrays: Arrays) -> None:
+        """Restore the result of `state`; without hard starts there were none."""
+        for name in _LENGTHS:
+            setattr(self, name, number(data, name, 0))
+        for name in {"judging_starts", "hard", "hardness"} & {*arrays}:
+            setattr(self, name, restored(arrays, name))
+        require("search", len(self.hard) == len(self.hardness))

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator, Judgement
+from spaql.algorithms.treesearch.evaluator import DIGITS, CandidateEvaluator, Judgement
 from spaql.algorithms.treesearch.racer import Racer
-from spaql.algorithms.treesearch.trees import CandidateTree, Rng, without_cut
-from spaql.kernels.treesearch.candidates import Floats
+from spaql.algorithms.treesearch.trees import CandidateTree, without_cut
+from spaql.kernels.numerics import Floats, Rng
 from spaql.simulate import Phase
 
 _RENEWALS = 4
@@ -28,7 +28,7 @@ _DECAY = 0.7
 """Factors of a stride after a success and after a failure."""
 
 
-def pattern_search(evaluator: Evaluator, racer: Racer, steps: float, rng: Rng) -> CandidateTree:
+def pattern_search(evaluator: CandidateEvaluator, racer: Racer, steps: float, rng: Rng) -> CandidateTree:
     """Move one number at a time, or all at once, by strides that grow with success and shrink with failure.
 
     It begins at what a racer has found, and finds the edge of a cliff, at which CMA-ES fails because half of
@@ -43,7 +43,7 @@ def pattern_search(evaluator: Evaluator, racer: Racer, steps: float, rng: Rng) -
     begun = evaluator.steps
 
     def rated(candidate: Floats, starts: Floats) -> float:
-        found = evaluator.play(racer.tree, racer.laws(candidate[np.newaxis]), starts, Phase.SEARCH)
+        found = evaluator.play(racer.tree, starts, Phase.SEARCH, vectors=racer.laws(candidate[np.newaxis]))
         return float(evaluator.scores_of(found)[0][0])
 
     for part in range(1, _RENEWALS + 1):
@@ -83,7 +83,7 @@ def pattern_search(evaluator: Evaluator, racer: Racer, steps: float, rng: Rng) -
 
 
 def simplify(
-    evaluator: Evaluator,
+    evaluator: CandidateEvaluator,
     tree: CandidateTree,
     score: float,
     steps: float,
@@ -149,7 +149,7 @@ def _simpler(tree: CandidateTree, basis: Floats | None) -> Iterator[tuple[Candid
         yield replace(tree, numbers=numbers, free=free), 0
 
 
-def enough_digits(evaluator: Evaluator, tree: CandidateTree, score: float, price: float) -> int:
+def enough_digits(evaluator: CandidateEvaluator, tree: CandidateTree, score: float, price: float) -> int:
     """Return the fewest digits of the tree's numbers that do not cost more than a term may."""
     for digits in _DIGITS:
         if evaluator.judge(tree, digits=digits).score >= score - _SMALL * price:

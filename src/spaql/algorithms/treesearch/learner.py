@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
-from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Algorithm
-from spaql.algorithms.replay.memory import Memory
+from spaql.algorithms.replay import ReplayMemory
 from spaql.algorithms.rule_learners import refuse_other_spaces
-from spaql.algorithms.saved import part, prefixed
-from spaql.algorithms.treesearch.evaluator import Evaluator
-from spaql.algorithms.treesearch.ladder.file import restore_ladder, saved_ladder
+from spaql.algorithms.saved import Arrays, Data, State, part, prefixed
+from spaql.algorithms.treesearch.evaluator import CandidateEvaluator
 from spaql.algorithms.treesearch.ladder.stages import PHASES as LADDER_PHASES
 from spaql.algorithms.treesearch.ladder.stages import advance as advance_ladder
 from spaql.algorithms.treesearch.ladder.state import Ladder
-from spaql.algorithms.treesearch.ladder.structures import Meaning
-from spaql.algorithms.treesearch.rule_trees import (
-    check_source,
-    from_rules,
-    idle_controller,
-    to_rules,
-)
+from spaql.algorithms.treesearch.ladder.structures import Signals
+from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, idle_controller, to_rules
 from spaql.algorithms.treesearch.search import PHASES, advance
-from spaql.algorithms.treesearch.search_file import restore_search, saved_search
 from spaql.algorithms.treesearch.search_state import SearchState
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.start import Start
@@ -37,9 +28,9 @@ from spaql.controllers import Controller
 from spaql.controllers.arrays import action_range
 from spaql.controllers.controller import VELOCITY
 from spaql.controllers.file import controller_from, controller_to
-from spaql.controllers.policy import Rng
 from spaql.controllers.simplify import without_unused_features
 from spaql.errors import SettingError, UnsupportedSpaceError
+from spaql.kernels.numerics import Rng
 from spaql.kernels.treesearch.candidates import Units
 from spaql.problems import Problem, perturbed
 from spaql.simulate import EpisodeRunner, Evaluation, Phase
@@ -66,13 +57,13 @@ class TreeSearchLearner(Algorithm):
             raise SettingError("movement_price is for actions that are numbers, and these are a list.")
         self.settings = settings
         self._over(idle_controller(problem, memory=settings.memory))
-        meaning = None if settings.memory else Meaning.of(problem)
-        self.ladder = Ladder(settings, self.search.evaluator, meaning) if meaning else None
+        signals = None if settings.memory else Signals.of(problem)
+        self.ladder = Ladder(settings, self.search.evaluator, signals) if signals else None
         """The search for a controller over features, where set-points or a pole are declared."""
         self._law: Controller | None = None
         """The first law, if the search began at it."""
         self._first_law: Controller | None = None
-        self.explored: Memory | None = None
+        self.explored: ReplayMemory | None = None
         """The steps from which a first law was made, after the iteration that made it."""
         self.given: Controller | None = None
         """The tree at which the search begins; None for random ones."""
@@ -97,7 +88,7 @@ class TreeSearchLearner(Algorithm):
         if like.remembers:
             goals = [goal for _, goal in self.problem.setpoint_places]
             frame = replace(frame, setpoints=np.array(goals, np.int64))
-        evaluator = Evaluator(self.settings, units, self.problem.horizon, frame)
+        evaluator = CandidateEvaluator(self.settings, units, self.problem.horizon, frame)
         plant = self.problem.dynamics
         if plant is not None and plant.perturbation is not None and not self.settings.nominal:
             evaluator.plant = perturbed(plant)
@@ -161,7 +152,7 @@ class TreeSearchLearner(Algorithm):
             advance_ladder(self._climbs, runner, rng)
         else:
             if not self._measured:
-                start = Start(self.search, self.problem, self.settings, self._like, self.given, self._law)
+                start = Start(self.search, self.problem, self._like, self.given, self._law)
                 start.run(runner, rng)
                 self._law = start.law
                 self._first_law = start.one_leaf
@@ -171,13 +162,10 @@ class TreeSearchLearner(Algorithm):
         self.counts["search_steps"] += taken[Phase.SEARCH]
         self.counts["own_play_steps"] += taken[Phase.OWN_PLAY]
         steps = sum(taken.values())
-        self._spent = self._spent + steps
-        self._iterations = self._iterations + 1
-        dims = self.problem.states.dims
-        mean = self.search.judgement.mean_return
-        if self._climbs:
-            mean = self._climbs.incumbent.mean if self._climbs.incumbent else self._climbs.first_return
-        return Evaluation(np.array([mean]), np.array([steps]), np.zeros((1, dims)))
+        self._spent += steps
+        self._iterations += 1
+        mean = (self._climbs or self.search).mean_return
+        return Evaluation(np.array([mean]), np.array([steps]), np.zeros((1, self.problem.states.dims)))
 
     @property
     def policy(self) -> Controller:
@@ -220,17 +208,11 @@ class TreeSearchLearner(Algorithm):
 
     def columns(self) -> dict[str, float]:
         """Return the size of the best tree, and the steps by phase."""
-        found = self.search.incumbent
-        size = {"leaves": 0, "numbers": 0}
-        if self._climbs and (rung := self._climbs.incumbent) is not None:
-            size = {"leaves": rung.tree.n_leaves, "numbers": rung.parameters}
-        elif found is not None:
-            size = {"leaves": found.n_leaves, "numbers": found.n_numbers}
-        return {**size, **self.counts}
+        return {**(self._climbs or self.search).size, **self.counts}
 
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def state(self) -> State:
         """Return the search, and the tree at which it began."""
-        data, arrays = saved_ladder(self._climbs) if self._climbs else saved_search(self.search)
+        data, arrays = (self._climbs or self.search).state()
         arrays = prefixed("search", arrays)
         content = {
             "best_return": self.best_return,
@@ -249,7 +231,7 @@ class TreeSearchLearner(Algorithm):
                 arrays |= prefixed(name, parts)
         return content, arrays
 
-    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, data: Data, arrays: Arrays) -> None:
         """Restore the result of `state`."""
         self.restore_best_return(data)
         self._aim = None if data["aim"] is None else list(data["aim"])
@@ -263,7 +245,4 @@ class TreeSearchLearner(Algorithm):
         )
         if self.given is not None:
             self._over(self.given)
-        if self._climbs:
-            restore_ladder(self._climbs, data["search"], part(arrays, "search"))
-        else:
-            restore_search(self.search, data["search"], part(arrays, "search"))
+        (self._climbs or self.search).restore(data["search"], part(arrays, "search"))

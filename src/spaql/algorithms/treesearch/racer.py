@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spaql.algorithms.treesearch.evaluator import Evaluator
-from spaql.algorithms.treesearch.trees import CandidateTree, Rng
+from spaql.algorithms.saved import Arrays, require, restored
+from spaql.algorithms.treesearch.evaluator import CandidateEvaluator
+from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.archive import typed
-from spaql.errors import ArchiveError
-from spaql.kernels.treesearch.candidates import Floats
+from spaql.kernels.numerics import Floats, Rng
 from spaql.kernels.treesearch.cma import Distribution, ask, new_distribution, population_size, tell
 
 _FEWEST = 6
@@ -101,7 +100,7 @@ class Racer:
 
     def run(
         self,
-        evaluator: Evaluator,
+        evaluator: CandidateEvaluator,
         steps: float,
         plan: float,
         rng: Rng,
@@ -137,7 +136,7 @@ class Racer:
             weight = (_FADING + 1.0) / (self.distribution.scalars[1] + _FADING)
             self.average += weight * (self.distribution.mean - self.average)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return everything as arrays (see `from_arrays`)."""
         own = np.array([self.starts, self.length, self.score])
         basis = {} if self.basis is None else {"basis": self.basis}
@@ -145,33 +144,26 @@ class Racer:
         return {**self.tree.arrays(), **found, "own": own, **basis}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], like: CandidateTree) -> Racer:
+    def from_arrays(cls, arrays: Arrays, like: CandidateTree) -> Racer:
         """Return the racer of `arrays`, for the problem of another tree."""
         tree = CandidateTree.from_arrays(arrays, like)
-        found = Distribution(*(typed(arrays[name], np.float64) for name in Distribution._fields))
-        basis = typed(arrays["basis"], np.float64) if "basis" in arrays else None
         n = int(tree.free.sum())
-        if basis is not None:
-            if basis.ndim != 2 or len(basis) != n or not np.isfinite(basis).all():
-                raise ArchiveError("The symmetry of a search in the file does not match its tree.")
-            n = basis.shape[1]
+        basis = restored(arrays, "basis", (n, None)) if "basis" in arrays else None
+        n = n if basis is None else basis.shape[1]
         shapes = ((n,), (n, n), (n, n), (n,), (n,), (2,))
-        if tuple(part.shape for part in found) != shapes or not all(
-            np.isfinite(part).all() for part in found
-        ):
-            raise ArchiveError("The distribution of a search in the file does not match its tree.")
-        if not (found.factor.diagonal() > 0).all() or not found.scalars[0] > 0:
-            raise ArchiveError("The distribution of a search in the file is degenerate.")
-        own = typed(arrays["own"], np.float64)
-        if own.shape != (3,) or not np.isfinite(own[:2]).all():
-            raise ArchiveError("A search in the file lacks its number of starts.")
-        average = typed(arrays["average"], np.float64)
-        if average.shape != (n,) or not np.isfinite(average).all():
-            raise ArchiveError("A search in the file lacks the average of its generations.")
-        copied = Distribution(*(np.array(part, order="C") for part in found))
-        starts, length, score = own.tolist()
-        racer = cls(tree, copied, starts, length, score, basis=basis)
-        racer.average = average.copy()
+        distribution = Distribution(
+            *(restored(arrays, name, shape) for name, shape in zip(Distribution._fields, shapes, strict=True))
+        )
+        starts, length, score = typed(arrays["own"], np.float64).tolist()
+        require(
+            "racer",
+            (distribution.factor.diagonal() > 0).all(),
+            distribution.scalars[0] > 0,
+            math.isfinite(starts),
+            math.isfinite(length),
+        )
+        racer = cls(tree, distribution, starts, length, score, basis=basis)
+        racer.average = restored(arrays, "average", (n,))
         return racer
 
 

@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from spaql.algorithms.mirrors.mirror import Mirror
-from spaql.algorithms.treesearch.neighbours import changed_neighbour, neighbour
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.search_state import OBSERVATIONS, SearchState
 from spaql.algorithms.treesearch.symmetry import (
-    basis_if_symmetric,
+    nearest_in,
     symmetric_basis,
     symmetrised,
     usable_in_cuts,
 )
-from spaql.algorithms.treesearch.trees import CandidateTree, Rng, random_tree, switch_like, with_constants
-from spaql.kernels.treesearch.candidates import Floats
+from spaql.algorithms.treesearch.trees import (
+    CandidateTree,
+    find_leaf,
+    in_cut_units,
+    pick,
+    random_cut,
+    random_tree,
+    seen_by_cuts,
+    split,
+    switch_like,
+    with_constants,
+    without_cut,
+)
+from spaql.kernels.numerics import Bools, Floats, Rng
 from spaql.simulate import Phase
 
+_REMOVED = 0.25
+"""How often a cut is removed before another is made."""
+_REPLACED = 0.5
+"""How often a cut is only replaced."""
+_TURNED = 0.5
+"""How often a cut is not replaced but turned towards a random one, or away from it."""
+_COPIED = 0.4
+_RESIZED = 0.7
+"""How often the law of a new leaf is that of another leaf; and that, or its own with other sizes."""
 _SIZES = (1, 2, 3, 4)
 """Leaves of the racers: for each size there are two."""
 _SWITCHES = (2, 3)
@@ -40,14 +61,98 @@ _NEAR = 0.25
 """Of observations that are nearer to each other only one is kept."""
 
 
-def racer_at(search: SearchState, tree: CandidateTree, step: float = 0.5) -> Racer:
-    """Return a racer that begins at a tree; one that is its own mirror image stays so."""
-    return Racer.of(tree, step=step, basis=basis_of(search, tree))
+def neighbour(
+    tree: CandidateTree, states: Floats, most: int, rng: Rng, mirror: Mirror | None = None
+) -> CandidateTree:
+    """Return a tree with a leaf cut in two that have its law, through one of some states.
+
+    If the tree has `most` leaves, or by chance, a cut is removed first. With a mirror the tree stays its own
+    mirror image, and may be given cuts by an absolute value.
+    """
+    if tree.n_leaves >= most or (tree.n_leaves > 1 and rng.random() < _REMOVED):
+        cuts = tree.free_cuts()
+        if cuts:
+            tree = without_cut(tree, pick(cuts, rng), int(rng.integers(2)))
+    return tree if tree.n_leaves >= most else _split_somewhere(tree, states, rng, mirror)
 
 
-def basis_of(search: SearchState, tree: CandidateTree) -> Floats | None:
-    """Return the basis with which a tree stays its own mirror image, if it is one."""
-    return None if search.mirror is None else basis_if_symmetric(tree, search.mirror)
+def changed_neighbour(
+    tree: CandidateTree, states: Floats, most: int, rng: Rng, mirror: Mirror | None = None
+) -> CandidateTree:
+    """Return a tree with another cut in place of one, or with a leaf cut in two that have different laws."""
+    cuts = tree.free_cuts()
+    if cuts and (tree.n_leaves >= most or rng.random() < _REPLACED):
+        return _cut_anew(tree, pick(cuts, rng), states, rng, mirror)
+    grown = _split_somewhere(tree, states, rng, mirror) if tree.n_leaves < most else tree
+    if grown.n_leaves == tree.n_leaves:
+        return grown
+    child = len(tree.left) + int(rng.integers(2))
+    free = grown.free[child]
+    numbers = grown.numbers.copy()
+    ends = [i for i in tree.leaf_nodes() if grown.left[i] < 0 and np.array_equal(tree.free[i], free)]
+    kind = rng.random()
+    if kind < _COPIED and ends:
+        numbers[child] = tree.numbers[pick(ends, rng)]
+    elif kind < _RESIZED:
+        numbers[child][free] *= np.exp(rng.standard_normal(int(free.sum())))
+    else:
+        size = np.abs(tree.numbers[tree.left < 0]).mean(axis=0)[free]
+        numbers[child][free] = size * rng.standard_normal(int(free.sum()))
+    found = replace(grown, numbers=numbers)
+    if mirror is not None:
+        found = found.with_vector(nearest_in(symmetric_basis(found, mirror), found.vector))
+    return found
+
+
+def _split_somewhere(tree: CandidateTree, states: Floats, rng: Rng, mirror: Mirror | None) -> CandidateTree:
+    """Return a tree with the leaf of a random state cut in two, unless it is locked or nothing can be cut."""
+    found = _cut_through(tree, states, rng, mirror)
+    if found is None:
+        return tree
+    tree, state, cut, free = found
+    leaf = find_leaf(tree, state)
+    return tree if tree.locked[leaf] else split(tree, leaf, cut, free)
+
+
+def _cut_anew(
+    tree: CandidateTree, node: int, states: Floats, rng: Rng, mirror: Mirror | None
+) -> CandidateTree:
+    """Return a tree with a cut replaced by a random one, or turned towards it, unless nothing can be cut."""
+    found = _cut_through(tree, states, rng, mirror)
+    if found is None:
+        return tree
+    tree, _, cut, free = found
+    if rng.random() < _TURNED:
+        cut = tree.numbers[node, 0] + rng.standard_normal() * cut
+        used = free[1:] | (cut[1:] != 0.0)
+        if not cut[1:].any():
+            return tree
+        cut, free = in_cut_units(cut, used)
+    numbers = tree.numbers.copy()
+    freedom = tree.free.copy()
+    numbers[node, 0] = cut
+    freedom[node, 0] = free
+    return replace(tree, numbers=numbers, free=freedom)
+
+
+def _cut_through(
+    tree: CandidateTree, states: Floats, rng: Rng, mirror: Mirror | None
+) -> tuple[CandidateTree, Floats, Floats, Bools] | None:
+    """Return a tree that may have the cut, a random state, a random cut through it, and its free numbers."""
+    used = None
+    if mirror is not None:
+        if tree.side < 0 and len(mirror.sides) and not tree.listed:
+            side = int(mirror.sides[rng.integers(len(mirror.sides))])
+            free = tree.free.copy()
+            free[(tree.left >= 0) & ~tree.locked, 0, 1 + side] = True
+            tree = replace(tree, side=side, free=free)
+        used = usable_in_cuts(mirror, tree.side)
+        if not used.any():
+            return None
+    if not len(states):
+        return None
+    state = pick(states, rng)
+    return tree, state, *random_cut(seen_by_cuts(tree, state), rng, used)
 
 
 def random_racers(search: SearchState, rng: Rng) -> list[Racer]:
@@ -92,7 +197,7 @@ def neighbour_racer(
     Others may become so where the plant has a mirror.
     """
     mirror = search.mirror
-    if mirror is not None and basis_of(search, tree) is None:
+    if mirror is not None and search.basis_of(tree) is None:
         image = symmetrised(tree, mirror) if rng.random() < 0.5 else None
         mirror = mirror if image else None
         tree = image or tree
@@ -114,7 +219,7 @@ def screened(search: SearchState, tree: CandidateTree, count: int, steps: float,
     for n, kept in ((_FEW_STARTS, max(count, tried // _PASS)), (_MORE_STARTS, count)):
         starts = evaluator.starts(rng, n)
         for racer in field:
-            played = evaluator.play(racer.tree, racer.tree.vector[np.newaxis], starts, Phase.SEARCH)
+            played = evaluator.play(racer.tree, starts, Phase.SEARCH)
             racer.score = float(evaluator.scores_of(played)[0][0])
         field = sorted(field, key=lambda racer: -racer.score)[:kept]
     return field

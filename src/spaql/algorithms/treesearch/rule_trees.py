@@ -8,21 +8,13 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from spaql.algorithms.names import actions_of, observations_of, without_units
-from spaql.algorithms.rule_learners import in_pairs
+from spaql.algorithms.rule_learners import actions_of, in_pairs, observations_of, without_units
 from spaql.algorithms.treesearch.trees import CandidateTree
-from spaql.controllers import (
-    Controller,
-    Difference,
-    Feature,
-    LastAction,
-    Laws,
-    Observed,
-    SinceChange,
-)
+from spaql.controllers import Controller, Difference, Feature, LastAction, Laws, Observed, SinceChange
 from spaql.controllers.rules import Lock
 from spaql.errors import SettingError
-from spaql.kernels.treesearch.candidates import Bools, Floats, Ints, Units
+from spaql.kernels.numerics import Bools, Floats, Ints
+from spaql.kernels.treesearch.candidates import Units
 from spaql.problems import Problem
 from spaql.simulate.sampling import check_sample_time
 
@@ -32,7 +24,7 @@ _LONG = 1000.0
 
 def to_rules(tree: CandidateTree, units: Units, like: Controller, digits: int = 0) -> Controller:
     """Return a candidate as a controller with rounded numbers, and with the features of another."""
-    first_child, allowed, both = tree.unfolded(tree.raw(tree.vector[np.newaxis], units, digits))
+    first_child, allowed, both = tree.unfolded(tree.raw(units, digits))
     parts = rules_and_laws(first_child, allowed, both[0])
     rules = replace(like, **parts, hysteresis=(), locks=(), smallest=False, within=None)
     if not tree.locked.any():
@@ -120,7 +112,7 @@ def from_rules(rules: Controller, units: Units, base: CandidateTree) -> Candidat
 
 def in_other_units(tree: CandidateTree, before: Units, units: Units) -> CandidateTree:
     """Return a tree of the units of a search in those of another."""
-    numbers = tree.raw(tree.vector[np.newaxis], before)[0]
+    numbers = tree.raw(before)[0]
     free = tree.free.copy()
     for node in range(len(numbers)):
         if tree.left[node] >= 0:
@@ -170,25 +162,20 @@ def _law_in_units(gain: Floats, offset: Floats, units: Units) -> Floats:
 def _locked_nodes(rules: Controller) -> Bools:
     """Return which nodes are locked leaves, or cuts that lead to them."""
     locked = np.zeros(rules.n_nodes, bool)
-    low = np.full((rules.n_nodes, rules.width), -np.inf)
-    high = np.full((rules.n_nodes, rules.width), np.inf)
-    for node in range(rules.n_nodes):
+
+    def visit(node: int, low: Floats, high: Floats) -> bool:
         j = int(rules.feature[node])
         if j < 0:
-            locked[node] = any(
-                np.all(np.maximum(low[node], lock.low) < np.minimum(high[node], lock.high))
-                for lock in rules.locks
-            )
-            continue
-        left = int(rules.left[node])
-        right = int(rules.right[node])
-        low[[left, right]] = low[node]
-        high[[left, right]] = high[node]
-        high[left, j] = min(high[node, j], rules.threshold[node])
-        low[right, j] = max(low[node, j], rules.threshold[node])
-    for node in range(rules.n_nodes - 1, -1, -1):  # children come after their parents
-        if rules.feature[node] >= 0:
-            locked[node] = locked[rules.left[node]] or locked[rules.right[node]]
+            locked[node] = any((np.maximum(low, x.low) < np.minimum(high, x.high)).all() for x in rules.locks)
+        else:
+            cut = rules.threshold[node]
+            here = np.arange(len(low)) == j
+            below = visit(int(rules.left[node]), low, np.where(here, np.minimum(high, cut), high))
+            above = visit(int(rules.right[node]), np.where(here, np.maximum(low, cut), low), high)
+            locked[node] = below or above
+        return bool(locked[node])
+
+    visit(0, np.full(rules.width, -np.inf), np.full(rules.width, np.inf))
     return locked
 
 

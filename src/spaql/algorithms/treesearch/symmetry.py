@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from spaql.algorithms.mirrors.detection import FEWEST, chosen_mirror
 from spaql.algorithms.mirrors.mirror import Mirror
-from spaql.algorithms.replay.encoding import ActionCode
-from spaql.algorithms.replay.memory import LARGEST, Memory
-from spaql.algorithms.treesearch.trees import CandidateTree, Rng, in_cut_units
-from spaql.errors import ArchiveError, BadEnvironmentError
-from spaql.kernels.treesearch.candidates import Bools, Floats
+from spaql.algorithms.replay import ActionCode, ReplayMemory
+from spaql.algorithms.saved import Data, require
+from spaql.algorithms.treesearch.trees import CandidateTree, in_cut_units
+from spaql.errors import BadEnvironmentError
+from spaql.kernels.numerics import Bools, Floats, Rng
 from spaql.problems import Problem
-from spaql.simulate import Episode, record_random
+from spaql.simulate import record_random
 
 _MOST = 10_000
 _SHARE = 50
@@ -34,7 +32,7 @@ def mirror_of(setting: str, problem: Problem, budget: int, rng: Rng) -> tuple[Mi
     none costs most racers, and wins no race.
     """
     code = ActionCode(problem.actions.space)
-    memory = Memory(problem.states.dims, code.numbers)
+    memory = ReplayMemory(problem.states.dims, code.numbers)
     steps = min(_MOST, budget // _SHARE)
     while setting == "auto" and steps >= FEWEST and len(memory) < steps:
         n = max(_FEWEST, (steps - len(memory)) // problem.horizon)
@@ -42,37 +40,30 @@ def mirror_of(setting: str, problem: Problem, budget: int, rng: Rng) -> tuple[Mi
             episodes = record_random(problem, n, rng)
         except BadEnvironmentError:
             episodes = []
-        if not episodes or not all(map(_is_finite, episodes)):  # it explodes, and cannot be fitted
-            return None, len(memory) + n * problem.horizon  # at most
-        for episode in episodes:
-            actions = code.standard(episode.actions)
-            memory.add_episode(episode.observations, actions, episode.rewards, ended=episode.terminated)
+        taken = len(memory) + n * problem.horizon  # at most
+        if not episodes or not all(memory.add_played(episode, code) for episode in episodes):
+            return None, taken  # it explodes, and cannot be fitted
     return chosen_mirror(setting, memory, code, problem, ends=False), len(memory)
 
 
-def mirror_in(setting: str, memory: Memory, problem: Problem) -> Mirror | None:
+def mirror_in(setting: str, memory: ReplayMemory, problem: Problem) -> Mirror | None:
     """Return the mirror that steps of laws show where those of random actions did not."""
     some = memory.until(min(_MOST, len(memory)))
     return chosen_mirror(setting, some, ActionCode(problem.actions.space), problem, ends=False)
 
 
-def _is_finite(episode: Episode) -> bool:
-    values = np.concatenate([episode.observations.ravel(), episode.rewards])
-    return bool((np.abs(values) < LARGEST).all())
-
-
-def mirror_from_data(data: Mapping[str, Any], tree: CandidateTree) -> Mirror:
+def mirror_from_data(data: Data, tree: CandidateTree) -> Mirror:
     """Return a mirror from the data of a file, for the problem of a tree."""
     found = Mirror(**{name: tuple(map(int, data[name])) for name in Mirror.__dataclass_fields__})
     rows = tree.numbers.shape[1]
     dims = tree.numbers.shape[2] - 1
-    if (
-        sorted(found.order) != list(range(dims))
-        or sorted(found.action_order) != list(range(rows))
-        or (len(found.signs), len(found.action_signs)) != (dims, 0 if tree.listed else rows)
-        or not {*found.signs, *found.action_signs} <= {-1, 1}
-    ):
-        raise ArchiveError("The mirror of a search in the file does not match its problem.")
+    require(
+        "mirror",
+        sorted(found.order) == list(range(dims)),
+        sorted(found.action_order) == list(range(rows)),
+        (len(found.signs), len(found.action_signs)) == (dims, 0 if tree.listed else rows),
+        {*found.signs, *found.action_signs} <= {-1, 1},
+    )
     return found
 
 

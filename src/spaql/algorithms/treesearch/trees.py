@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.archive import is_tree, typed
-from spaql.errors import ArchiveError
-from spaql.kernels.treesearch.candidates import Bools, Floats, Ints, Units, in_raw_units
-
-Rng = np.random.Generator
+from spaql.algorithms.saved import Arrays, require, restored
+from spaql.archive import is_tree
+from spaql.kernels.numerics import Bools, Floats, Ints, Rng
+from spaql.kernels.treesearch.candidates import Units, in_raw_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +68,12 @@ class CandidateTree:
         numbers[self.free] = vector
         return replace(self, numbers=numbers)
 
-    def raw(self, vectors: Floats, units: Units, digits: int = 0) -> Floats:
-        """Return the numbers of candidates in raw units, rounded to significant digits unless these are 0.
+    def raw(self, units: Units, digits: int = 0, vectors: Floats | None = None) -> Floats:
+        """Return the numbers of this tree, or of candidates, in raw units, rounded unless digits are 0.
 
         The largest weight of a cut is 1 or -1.
         """
+        vectors = self.vector[np.newaxis] if vectors is None else vectors
         numbers = np.empty((len(vectors), *self.numbers.shape))
         in_raw_units(self.left, vectors, self.place, self.numbers, units, numbers)
         if digits:
@@ -103,50 +102,35 @@ class CandidateTree:
         allowed = np.concatenate([np.ones_like(self.allowed[:1]), self.allowed[order]])
         return np.append(1, left), allowed, np.concatenate([root, both], axis=1)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return everything as arrays (see `from_arrays`)."""
         names = ("left", "numbers", "free", "allowed", "locked", "exact")
         return {**{name: getattr(self, name) for name in names}, "side": np.array([self.side])}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], like: CandidateTree) -> CandidateTree:
+    def from_arrays(cls, arrays: Arrays, like: CandidateTree) -> CandidateTree:
         """Return the tree of `arrays`, for the problem of another tree."""
-        left = typed(arrays["left"], np.int64)
-        locked = typed(arrays["locked"], np.bool_)
-        allowed = typed(arrays["allowed"], np.bool_)
-        numbers, exact = (typed(arrays[name], np.float64) for name in ("numbers", "exact"))
-        free = typed(arrays["free"], np.bool_)
+        left = restored(arrays, "left", (None,), np.int64)
         shape = (len(left), *like.numbers.shape[1:])
-        if (
-            {numbers.shape, free.shape, exact.shape} != {shape}
-            or allowed.shape != shape[:2]
-            or (
-                left.shape,
-                locked.shape,
-            )
-            != (shape[:1], shape[:1])
-        ):
-            raise ArchiveError("A tree in the file does not match its problem.")
-        if not is_tree(left, left + 1, left >= 0):
-            raise ArchiveError("A tree in the file has nodes in the wrong order.")
-        finite = np.isfinite(numbers).all() and np.isfinite(exact).all()
-        if not finite or not allowed.any(axis=1).all():
-            raise ArchiveError(
-                "A tree in the file has numbers that are not finite, or a leaf without actions."
-            )
-        side = typed(arrays["side"], np.int64)
-        if side.shape != (1,) or not -1 <= side[0] < shape[2] - 1 or (side[0] >= 0 and locked.any()):
-            raise ArchiveError("A tree in the file is mirrored at an observation that there is not.")
-        return replace(
+        side = int(restored(arrays, "side", (1,), np.int64)[0])
+        tree = replace(
             like,
             left=left,
-            numbers=numbers,
-            free=free,
-            allowed=allowed,
-            locked=locked,
-            exact=exact,
-            side=int(side[0]),
+            numbers=restored(arrays, "numbers", shape),
+            free=restored(arrays, "free", shape, np.bool_),
+            allowed=restored(arrays, "allowed", shape[:2], np.bool_),
+            locked=restored(arrays, "locked", shape[:1], np.bool_),
+            exact=restored(arrays, "exact", shape),
+            side=side,
         )
+        require(
+            "tree",
+            is_tree(left, left + 1, left >= 0),
+            tree.allowed.any(axis=1).all(),
+            -1 <= side < shape[2] - 1,
+            side < 0 or not tree.locked.any(),
+        )
+        return tree
 
     def depths(self) -> Ints:
         """Return the depth of each node."""
@@ -163,6 +147,11 @@ class CandidateTree:
     def free_cuts(self) -> list[int]:
         """Return the cuts that are not locked."""
         return [int(node) for node in np.flatnonzero((self.left >= 0) & ~self.locked)]
+
+
+def pick(some: Any, rng: Rng) -> Any:
+    """Return one of several, drawn at random."""
+    return some[int(rng.integers(len(some)))]
 
 
 def one_leaf(rows: int, dims: int, *, listed: bool) -> CandidateTree:
@@ -322,8 +311,8 @@ def random_tree(
         depths = tree.depths()
         ends = tree.leaf_nodes()
         shallow = [i for i in ends if depths[i] == min(depths[ends])]
-        leaf = shallow[int(rng.integers(len(shallow)))]
-        state = states[int(rng.integers(len(states)))]
+        leaf = pick(shallow, rng)
+        state = pick(states, rng)
         tree = split(tree, leaf, *random_cut(seen_by_cuts(tree, state), rng, used))
         numbers = tree.numbers.copy()
         for child in (len(tree.left) - 2, len(tree.left) - 1):

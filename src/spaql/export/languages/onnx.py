@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spaql.errors import MissingExtraError
 from spaql.export.language import Source, Target
 from spaql.export.running import Player
-from spaql.kernels.controller import Floats
+from spaql.kernels.numerics import Floats
 from spaql.languages import printable
 from spaql.program.ir import (
     All,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit
+from spaql.kernels.numerics import Floats, Ints
 
 BITS = 32
 INTERVAL = 1 << BITS
@@ -32,11 +33,11 @@ class Balls(NamedTuple):
 
     first_child: NDArray[np.int32]
     """Index of the first child, or -1 for a ball that was never split (an arm)."""
-    q: NDArray[np.float64]
-    visits: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    q: Floats
+    visits: Ints
+    counts: Ints
     """The number of balls in use, and how many of them are arms."""
-    action_sizes: NDArray[np.int64]
+    action_sizes: Ints
     """Size of each action dimension: its number of actions, or `INTERVAL`."""
 
 
@@ -44,12 +45,12 @@ class Found(NamedTuple):
     """Balls found by a search: index, depth, and the range of actions in each dimension."""
 
     ball: NDArray[np.int32]
-    depth: NDArray[np.int64]
-    low: NDArray[np.int64]
-    size: NDArray[np.int64]
-    weight: NDArray[np.float64]
+    depth: Ints
+    low: Ints
+    size: Ints
+    weight: Floats
     """Room for a number for each ball."""
-    orthant: NDArray[np.int64]
+    orthant: Ints
     """Room for the orthant of the state at each depth."""
 
 
@@ -96,7 +97,7 @@ def width(size: int) -> float:
 
 
 @njit
-def orthant(state: NDArray[np.int64], depth: int) -> int:
+def orthant(state: Ints, depth: int) -> int:
     """Return the index of the orthant, of 2^ds, in which the state lies in its ball of this depth."""
     index = 0
     for j in range(state.shape[0]):
@@ -105,7 +106,7 @@ def orthant(state: NDArray[np.int64], depth: int) -> int:
 
 
 @njit
-def action_parts(sizes: NDArray[np.int64]) -> int:
+def action_parts(sizes: Ints) -> int:
     """Return the number of parts into which a split cuts the actions of a ball."""
     parts = 1
     for j in range(sizes.shape[0]):
@@ -115,7 +116,7 @@ def action_parts(sizes: NDArray[np.int64]) -> int:
 
 
 @njit
-def split(balls: Balls, ball: int, sizes: NDArray[np.int64], state_dims: int) -> None:
+def split(balls: Balls, ball: int, sizes: Ints, state_dims: int) -> None:
     """Cover a ball with balls of half its radius, which inherit its Q and visits (SPLIT BALL).
 
     The arrays must have room for the children.
@@ -173,10 +174,10 @@ def is_forest(balls: Balls, trees: int, state_dims: int) -> bool:
 def locate(
     balls: Balls,
     root: int,
-    state: NDArray[np.int64],
-    action: NDArray[np.int64],
-    low: NDArray[np.int64],
-    size: NDArray[np.int64],
+    state: Ints,
+    action: Ints,
+    low: Ints,
+    size: Ints,
 ) -> tuple[int, int]:
     """Return the ball whose domain holds a pair, and its depth; writes its action ranges to `low`, `size`."""
     for j in range(size.shape[0]):
@@ -203,7 +204,7 @@ def locate(
 
 
 @njit
-def search(balls: Balls, root: int, state: NDArray[np.int64], found: Found) -> int:
+def search(balls: Balls, root: int, state: Ints, found: Found) -> int:
     """Collect RELEVANT(x): the balls whose domain holds the state with some action; returns their number.
 
     They are in the order of their actions, lowest first; of several action dimensions the last is the most
@@ -263,7 +264,7 @@ def room_for(balls: Balls, splits: int) -> int:
 
 
 @njit
-def relevant(balls: Balls, root: int, state: NDArray[np.int64]) -> tuple[Found, int]:
+def relevant(balls: Balls, root: int, state: Ints) -> tuple[Found, int]:
     """Return RELEVANT(x) and its size, with as large arrays as needed."""
     found = new_found(_ROOM, balls.action_sizes.shape[0])
     count = search(balls, root, state, found)

@@ -2,10 +2,8 @@
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from spaql.kernels.jit import njit
+from spaql.kernels.numerics import Floats, Ints
 from spaql.kernels.partition.balls import INTERVAL, Balls, Found, lower_bound, split, width
 
 
@@ -69,9 +67,7 @@ def boltzmann(
 
 
 @njit
-def reference_weight(
-    state: NDArray[np.float64], reference: NDArray[np.float64], std: float, euclidean: bool
-) -> float:
+def reference_weight(state: Floats, reference: Floats, std: float, euclidean: bool) -> float:
     """exp(-(D(x, x_ref) / lambda)^2), the weight of SPAQL-TS, for states of the standard cube."""
     distance = 0.0
     for j in range(state.shape[0]):
@@ -97,7 +93,7 @@ def update(balls: Balls, ball: int, reward: float, value: float, horizon: int, s
 
 
 @njit
-def split_when_due(balls: Balls, ball: int, depth: int, sizes: NDArray[np.int64], state_dims: int) -> bool:
+def split_when_due(balls: Balls, ball: int, depth: int, sizes: Ints, state_dims: int) -> bool:
     """Split a ball with at least (d_max / r)^2 = 4^depth visits; returns whether it was split."""
     if balls.visits[ball] < 1 << (2 * depth):
         return False

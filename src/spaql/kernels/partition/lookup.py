@@ -6,14 +6,24 @@ Every dimension is mapped into the cube by an increasing function, so the cube's
 thresholds in raw units: a look-up needs no standardisation.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit, njit_no_inline
-from spaql.kernels.partition.balls import BITS, Balls, Found, coordinate, cut, new_found
-from spaql.kernels.partition.standardise import StateMap, standardise_one
+from spaql.kernels.jit import Fields, njit, njit_no_inline
+from spaql.kernels.numerics import Floats, Ints
+from spaql.kernels.partition.balls import BITS, Balls, Found, coordinate, cut, new_found, relevant
+from spaql.kernels.partition.equations import draw, greedy, middle
+from spaql.kernels.partition.standardise import (
+    ActionMap,
+    StateMap,
+    coordinates,
+    raw_action,
+    standardise,
+    standardise_one,
+)
 
 
 class Flat(NamedTuple):
@@ -23,10 +33,10 @@ class Flat(NamedTuple):
     """The root of each tree of balls."""
     first_child: NDArray[np.int32]
     """-1 for a leaf."""
-    low: NDArray[np.int64]
+    low: Ints
     """First action of a leaf's range in each action dimension."""
-    size: NDArray[np.int64]
-    cut: NDArray[np.float64]
+    size: Ints
+    cut: Floats
     """Where an inner node is cut in each state dimension, in raw units."""
 
 
@@ -34,17 +44,17 @@ class _Cells(NamedTuple):
     """State cells during the construction of `Flat`: the greedy ball so far, and split balls to search."""
 
     first_child: NDArray[np.int32]
-    place: NDArray[np.int64]
+    place: Ints
     """Index of the cell's centre in each dimension, as a heap: 0, then 1 and 2 for its halves, and so on."""
-    low: NDArray[np.int64]
+    low: Ints
     """Actions of the greedy ball so far."""
-    size: NDArray[np.int64]
-    best_q: NDArray[np.float64]
-    best_place: NDArray[np.int64]
+    size: Ints
+    best_q: Floats
+    best_place: Ints
     """How many of the cell's split balls come before the greedy ball in the order of actions."""
-    first_open: NDArray[np.int64]
+    first_open: Ints
     """Where the cell's split balls begin."""
-    n_open: NDArray[np.int64]
+    n_open: Ints
 
 
 @njit
@@ -162,7 +172,7 @@ def _merge(cells: _Cells, n_cells: int, orthants: int) -> None:
 
 
 @njit_no_inline
-def flatten(balls: Balls, trees: int, state_map: StateMap, known: NDArray[np.float64]) -> Flat:
+def flatten(balls: Balls, trees: int, state_map: StateMap, known: Floats) -> Flat:
     """Return the greedy policy of a partition as trees over the state space.
 
     `known` are `thresholds` that were computed before; others are computed here.
@@ -254,7 +264,7 @@ def threshold(state_map: StateMap, j: int, place: int) -> float:
 
 
 @njit
-def thresholds(state_map: StateMap, levels: int) -> NDArray[np.float64]:
+def thresholds(state_map: StateMap, levels: int) -> Floats:
     """Return the first thresholds of every dimension, one row each."""
     table = np.empty((state_map.center.shape[0], (1 << levels) - 1))
     for j in range(table.shape[0]):
@@ -264,7 +274,7 @@ def thresholds(state_map: StateMap, levels: int) -> NDArray[np.float64]:
 
 
 @njit
-def find_leaf(flat: Flat, tree: int, raw: NDArray[np.float64], state_dims: int) -> int:
+def find_leaf(flat: Flat, tree: int, raw: Floats, state_dims: int) -> int:
     """Return the leaf of a raw observation.
 
     With a constant number of dimensions the inner loop is unrolled; an unsigned index avoids the test for a
@@ -279,3 +289,66 @@ def find_leaf(flat: Flat, tree: int, raw: NDArray[np.float64], state_dims: int) 
         node = np.uint64(child + orthant)
         child = flat.first_child[node]
     return node  # type: ignore[no-any-return]
+
+
+@njit
+def central_actions(flat: Flat, action_sizes: Ints, action_map: ActionMap) -> Floats:
+    """Return the central raw action of each leaf, one per row."""
+    raw = np.empty((flat.low.shape[0], action_sizes.shape[0]))
+    for leaf in range(raw.shape[0]):
+        for j in range(raw.shape[1]):
+            low = flat.low[leaf, j]
+            size = flat.size[leaf, j]
+            standard = draw(action_sizes[j], low, size, middle(action_sizes[j]))
+            raw[leaf, j] = raw_action(action_map, j, standard)
+    return raw
+
+
+@njit
+def look_up(fields: Fields, steps: Ints, observations: Floats, leaves: Ints) -> int:
+    """Write the leaf of each observation at its time step; past the last tree, that of the last tree.
+
+    Returns how many numbers of the actions are random; or -1 - i if observation i holds NaN.
+    """
+    flat = Flat(*fields)
+    choices = 0
+    last = flat.roots.shape[0] - 1
+    for i in range(observations.shape[0]):
+        for j in range(observations.shape[1]):
+            if math.isnan(observations[i, j]):
+                return -1 - i
+        leaf = find_leaf(flat, min(steps[i], last), observations[i], observations.shape[1])
+        leaves[i] = leaf
+        for j in range(flat.size.shape[1]):
+            choices += 1 if flat.size[leaf, j] > 1 else 0
+    return choices
+
+
+@njit
+def redraw(
+    flat: Flat,
+    action_sizes: Ints,
+    action_map: ActionMap,
+    leaves: Ints,
+    uniforms: Floats,
+    raw: Floats,
+) -> None:
+    """Draw the random numbers of raw actions, each from the next of the uniform numbers."""
+    spent = 0
+    for i in range(raw.shape[0]):
+        for j in range(raw.shape[1]):
+            low = flat.low[leaves[i], j]
+            size = flat.size[leaves[i], j]
+            if size > 1:
+                raw[i, j] = raw_action(action_map, j, draw(action_sizes[j], low, size, uniforms[spent]))
+                spent += 1
+
+
+@njit_no_inline
+def greedy_balls(balls: Balls, root: int, state_map: StateMap, observations: Floats) -> Ints:
+    """Return, for each raw observation, the relevant ball with the highest Q."""
+    chosen = np.empty(observations.shape[0], np.int64)
+    for i in range(observations.shape[0]):
+        found, count = relevant(balls, root, coordinates(standardise(state_map, observations[i])))
+        chosen[i] = found.ball[greedy(balls, found, count)]
+    return chosen

@@ -6,16 +6,21 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.kernels.jit import call, call_with_three, njit_in_place, njit_no_inline
-from spaql.kernels.partition.actions import ActionMap, raw_action
+from spaql.kernels.numerics import Floats, Ints, Rng
 from spaql.kernels.partition.balls import Balls, new_found, room_for, search
 from spaql.kernels.partition.equations import draw, greedy
-from spaql.kernels.partition.lookup import Flat, find_leaf, flatten
-from spaql.kernels.partition.lookup_batch import central_actions
-from spaql.kernels.partition.standardise import StateMap, are_finite, coordinates_to, standardise_to
-from spaql.kernels.partition.update import Rules, choose_from, learn_from, write_last
+from spaql.kernels.partition.lookup import Flat, central_actions, find_leaf, flatten
+from spaql.kernels.partition.standardise import (
+    ActionMap,
+    StateMap,
+    are_finite,
+    coordinates_to,
+    raw_action,
+    standardise_to,
+)
+from spaql.kernels.partition.update import UpdateRules, choose_from, learn_from, write_last
 from spaql.kernels.plant import Addresses
 
 
@@ -25,7 +30,7 @@ class Task(NamedTuple):
     plant: Addresses
     n_state: int
     state_map: StateMap
-    thresholds: NDArray[np.float64]
+    thresholds: Floats
     """Those of `state_map` that are known (see `flatten`)."""
     action_map: ActionMap
     reward_low: float
@@ -37,9 +42,9 @@ def train(
     task: Task,
     balls: Balls,
     time_variant: bool,
-    rules: Rules,
-    rng: np.random.Generator,
-    last: NDArray[np.float64],
+    rules: UpdateRules,
+    rng: Rng,
+    last: Floats,
 ) -> tuple[int, int, bool]:
     """Learn from an episode; returns its steps, its splits, and whether all numbers were finite.
 
@@ -99,15 +104,15 @@ def train(
     return rules.horizon, splits, True
 
 
-class Room(NamedTuple):
+class RolloutRoom(NamedTuple):
     """Scratch arrays of `rollouts`, which allocates nothing: then nothing counts references."""
 
-    states: NDArray[np.float64]
-    observation: NDArray[np.float64]
-    raw: NDArray[np.float64]
-    outcome: NDArray[np.float64]
-    middles: NDArray[np.float64]
-    running: NDArray[np.int64]
+    states: Floats
+    observation: Floats
+    raw: Floats
+    outcome: Floats
+    middles: Floats
+    running: Ints
 
 
 @njit_in_place
@@ -115,15 +120,15 @@ def rollouts(
     task: Task,
     flat: Flat,
     time_variant: bool,
-    action_sizes: NDArray[np.int64],
+    action_sizes: Ints,
     horizon: int,
     drawn: bool,
-    rng: np.random.Generator,
-    room: Room,
-    returns: NDArray[np.float64],
-    lengths: NDArray[np.int64],
-    starts: NDArray[np.float64],
-    last: NDArray[np.float64],
+    rng: Rng,
+    room: RolloutRoom,
+    returns: Floats,
+    lengths: Ints,
+    starts: Floats,
+    last: Floats,
 ) -> int:
     """Run episodes of a flattened policy in lockstep, so that the processor can overlap their steps.
 
@@ -185,14 +190,14 @@ def iterate(
     balls: Balls,
     trees: int,
     time_variant: bool,
-    rules: Rules,
+    rules: UpdateRules,
     trained: bool,
     drawn: bool,
-    rng: np.random.Generator,
-    returns: NDArray[np.float64],
-    lengths: NDArray[np.int64],
-    starts: NDArray[np.float64],
-    last: NDArray[np.float64],
+    rng: Rng,
+    returns: Floats,
+    lengths: Ints,
+    starts: Floats,
+    last: Floats,
 ) -> tuple[int, int, bool, int]:
     """Train for an episode, if wanted, and evaluate.
 
@@ -208,7 +213,7 @@ def iterate(
     if sound:
         flat = flatten(balls, trees, task.state_map, task.thresholds)
         sizes = balls.action_sizes
-        room = Room(
+        room = RolloutRoom(
             np.empty((returns.shape[0], task.n_state)),
             np.empty(last.shape[0] - 1),
             np.empty(sizes.shape[0]),

@@ -1,12 +1,12 @@
-"""Standardisation of raw observations to the cube [-1, 1]^ds."""
+"""Conversion of raw observations to the cube [-1, 1]^ds, and of standard actions to raw ones."""
 
 import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit
+from spaql.kernels.numerics import Bools, Floats, Ints
 from spaql.kernels.partition.balls import coordinate
 
 
@@ -17,9 +17,9 @@ class StateMap(NamedTuple):
     paper's phi_m(y) = 2 / (1 + exp(-2 m y)) - 1 = tanh(m y), with y = x - center and m = 1 / scale.
     """
 
-    center: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    squash: NDArray[np.bool_]
+    center: Floats
+    scale: Floats
+    squash: Bools
 
 
 @njit
@@ -36,14 +36,14 @@ def standardise_one(state_map: StateMap, j: int, raw: float) -> float:
 
 
 @njit
-def standardise_to(state_map: StateMap, raw: NDArray[np.float64], standard: NDArray[np.float64]) -> None:
+def standardise_to(state_map: StateMap, raw: Floats, standard: Floats) -> None:
     """Write one raw observation in standard coordinates; NaN stays NaN."""
     for j in range(raw.shape[0]):
         standard[j] = standardise_one(state_map, j, raw[j])
 
 
 @njit
-def standardise(state_map: StateMap, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+def standardise(state_map: StateMap, raw: Floats) -> Floats:
     """Map one raw observation into the cube; NaN stays NaN."""
     standard = np.empty(raw.shape[0])
     standardise_to(state_map, raw, standard)
@@ -52,11 +52,11 @@ def standardise(state_map: StateMap, raw: NDArray[np.float64]) -> NDArray[np.flo
 
 @njit
 def misfit(
-    batch: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    running: NDArray[np.bool_],
-    ended: NDArray[np.bool_],
+    batch: Floats,
+    low: Floats,
+    high: Floats,
+    running: Bools,
+    ended: Bools,
 ) -> int:
     """Return the index of the first number of a batch of observations that is not finite or out of bounds.
 
@@ -72,7 +72,7 @@ def misfit(
 
 
 @njit
-def are_finite(observation: NDArray[np.float64]) -> bool:
+def are_finite(observation: Floats) -> bool:
     """Return whether all numbers of an observation are finite."""
     sound = True
     for j in range(observation.shape[0]):
@@ -81,15 +81,48 @@ def are_finite(observation: NDArray[np.float64]) -> bool:
 
 
 @njit
-def coordinates_to(standard: NDArray[np.float64], fixed: NDArray[np.int64]) -> None:
+def coordinates_to(standard: Floats, fixed: Ints) -> None:
     """Turn a point of the cube into fixed-point coordinates."""
     for j in range(standard.shape[0]):
         fixed[j] = coordinate(standard[j])
 
 
 @njit
-def coordinates(standard: NDArray[np.float64]) -> NDArray[np.int64]:
+def coordinates(standard: Floats) -> Ints:
     """Turn a point of the cube into fixed-point coordinates."""
     fixed = np.empty(standard.shape[0], np.int64)
     coordinates_to(standard, fixed)
     return fixed
+
+
+class ActionMap(NamedTuple):
+    """The map from standard to raw actions; a Discrete action is its own index."""
+
+    low: Floats
+    high: Floats
+    levels: int
+    """Equidistant levels from low to high in each dimension; 0 for an interval, 1 for Discrete actions."""
+
+
+@njit
+def raw_action(action_map: ActionMap, j: int, standard: float) -> float:
+    """Return dimension j of a standard action in raw units, cut to its bounds."""
+    low = action_map.low[j]
+    high = action_map.high[j]
+    if action_map.levels == 0:
+        raw = (low + high) / 2 + standard * ((high - low) / 2)
+    elif action_map.levels == 1:
+        raw = low + standard
+    else:
+        raw = low + standard * ((high - low) / (action_map.levels - 1))
+    return float(min(max(raw, low), high))
+
+
+@njit
+def raw_actions(action_map: ActionMap, standard: Floats) -> Floats:
+    """Return standard actions, one per row, in raw units."""
+    raw = np.empty(standard.shape)
+    for i in range(standard.shape[0]):
+        for j in range(standard.shape[1]):
+            raw[i, j] = raw_action(action_map, j, standard[i, j])
+    return raw

@@ -3,11 +3,8 @@
 import math
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from spaql.kernels.jit import Fields, njit
-from spaql.kernels.partition.actions import ActionMap, raw_action
+from spaql.kernels.numerics import Floats, Ints
 from spaql.kernels.partition.balls import Balls, Found, relevant
 from spaql.kernels.partition.equations import (
     boltzmann,
@@ -17,17 +14,17 @@ from spaql.kernels.partition.equations import (
     split_when_due,
     update,
 )
-from spaql.kernels.partition.standardise import StateMap, coordinates, standardise_to
+from spaql.kernels.partition.standardise import ActionMap, StateMap, coordinates, raw_action, standardise_to
 
 
-class Rules(NamedTuple):
+class UpdateRules(NamedTuple):
     """Parameters of the update and of the choice of a ball."""
 
     horizon: int
     scaling: float
     temperature: float
     """Of Boltzmann sampling; 0 for the greedy choice."""
-    reference: NDArray[np.float64]
+    reference: Floats
     """In standard coordinates."""
     reference_std: float
     """Infinite where states are not weighted (AQL and SPAQL)."""
@@ -38,7 +35,7 @@ class Rules(NamedTuple):
 
 
 @njit
-def write_last(observation: NDArray[np.float64], reward: float, last: NDArray[np.float64]) -> None:
+def write_last(observation: Floats, reward: float, last: Floats) -> None:
     """Write the last observation and reward to `last`."""
     for j in range(observation.shape[0]):
         last[j] = observation[j]
@@ -50,10 +47,10 @@ def choose_from(
     balls: Balls,
     found: Found,
     count: int,
-    rules: Rules,
-    uniforms: NDArray[np.float64],
-    action: NDArray[np.float64],
-    sizes: NDArray[np.int64],
+    rules: UpdateRules,
+    uniforms: Floats,
+    action: Floats,
+    sizes: Ints,
 ) -> tuple[int, int]:
     """Choose one of the relevant balls and draw a standard action from it; returns the ball and its depth.
 
@@ -73,11 +70,11 @@ def choose_from(
 @njit
 def learn_from(
     balls: Balls,
-    rules: Rules,
+    rules: UpdateRules,
     ball: int,
     depth: int,
-    sizes: NDArray[np.int64],
-    state: NDArray[np.float64],
+    sizes: Ints,
+    state: Floats,
     reward: float,
     highest: float,
 ) -> bool:
@@ -99,14 +96,14 @@ def choose(
     root: int,
     rules_fields: Fields,
     action_fields: Fields,
-    state: NDArray[np.float64],
-    uniforms: NDArray[np.float64],
-    raw: NDArray[np.float64],
-    sizes: NDArray[np.int64],
+    state: Floats,
+    uniforms: Floats,
+    raw: Floats,
+    sizes: Ints,
 ) -> tuple[int, int]:
     """Find the balls relevant to a state, and `choose_from` them; writes the raw action to `raw`."""
     balls = Balls(*balls_fields)
-    rules = Rules(*rules_fields)
+    rules = UpdateRules(*rules_fields)
     action_map = ActionMap(*action_fields)
     found, count = relevant(balls, root, coordinates(state))
     ball, depth = choose_from(balls, found, count, rules, uniforms, raw, sizes)
@@ -123,11 +120,11 @@ def learn(
     state_fields: Fields,
     ball: int,
     depth: int,
-    sizes: NDArray[np.int64],
-    state: NDArray[np.float64],
+    sizes: Ints,
+    state: Floats,
     reward: float,
-    observation: NDArray[np.float64],
-    next_state: NDArray[np.float64],
+    observation: Floats,
+    next_state: Floats,
 ) -> int:
     """Find the balls relevant to the next observation, and `learn_from` them; returns the splits, 0 or 1.
 
@@ -135,7 +132,7 @@ def learn(
     -1 is returned. For a state of value 0 the root is -1.
     """
     balls = Balls(*balls_fields)
-    rules = Rules(*rules_fields)
+    rules = UpdateRules(*rules_fields)
     state_map = StateMap(*state_fields)
     standardise_to(state_map, observation, next_state)
     for j in range(next_state.shape[0]):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spaql.kernels.jit import njit_inlined, njit_no_inline
-from spaql.kernels.plantree.pwa_model import Floats, Ints, divide, find, solve
-from spaql.kernels.sorting import sorted_rows
+from spaql.kernels.numerics import Floats, Ints, solve, sorted_rows
+from spaql.kernels.plantree.pwa_model import divide, find
 
 _FITTED = 1500
 """Samples by which the cuts of a tree of laws are compared."""

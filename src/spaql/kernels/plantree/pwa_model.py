@@ -4,27 +4,20 @@ States are standardised throughout. A forest holds several trees in one set of a
 node follows its left one.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit, njit_inlined, njit_no_inline
-from spaql.kernels.sorting import sorted_rows
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from spaql.kernels.numerics import Floats, Ints, principal_axes, solve, sorted_rows
 
 _CUTS = 3
 """Quartiles at which a cell may be cut."""
 _ENOUGH = 600
 """Samples by which cuts are compared."""
-_ROTATIONS = 50
-"""Most sweeps of Jacobi's rotations over all planes; about five suffice."""
 
 
-class Plant(NamedTuple):
+class PlantEnsemble(NamedTuple):
     """An ensemble of piecewise-affine plants, and the termination tree."""
 
     roots: Ints
@@ -93,7 +86,7 @@ def apply_laws(law: Floats, z: Floats, action: Floats, outputs: Floats) -> None:
 
 @njit_inlined
 def predict(
-    plant: Plant, root: int, z: Floats, action: Floats, after: Floats, room: Floats
+    plant: PlantEnsemble, root: int, z: Floats, action: Floats, after: Floats, room: Floats
 ) -> tuple[float, float, float]:
     """Write the next state to `after`, which may be z itself; `room` is for one number more than a state has.
 
@@ -126,35 +119,14 @@ def predict(
 
 
 @njit_no_inline
-def move(plant: Plant, root: Ints, z: Floats, actions: Floats, chance: Floats) -> None:
-    """Step each state in its plant: overwrite it by the next state, and write the termination probability."""
+def move(plant: PlantEnsemble, root: Ints, z: Floats, actions: Floats, chance: Floats, cut: Floats) -> None:
+    """Overwrite each state by the next one in its plant; also write what `predict` returns.
+
+    That is the probability that an episode terminates, and by how much a prediction was cut.
+    """
     room = np.empty(z.shape[1] + 1)
     for i in range(z.shape[0]):
-        chance[i], _, _ = predict(plant, root[i], z[i], actions[i], z[i], room)
-
-
-@njit_no_inline
-def solve(matrix: Floats, ridge: float, right: Floats, lower: Floats) -> None:
-    """Solve (matrix + ridge) x = right for a positive semi-definite matrix, by Cholesky's method.
-
-    The solution overwrites the right side; `lower` is room for the factor.
-    """
-    n, columns = right.shape
-    for i in range(n):
-        for j in range(i + 1):
-            total = matrix[i, j] + (ridge if i == j else 0.0)
-            for k in range(j):
-                total -= lower[i, k] * lower[j, k]
-            lower[i, j] = math.sqrt(max(total, 1e-12)) if i == j else total / lower[j, j]
-    for c in range(columns):
-        for i in range(n):
-            for k in range(i):
-                right[i, c] -= lower[i, k] * right[k, c]
-            right[i, c] /= lower[i, i]
-        for i in range(n - 1, -1, -1):
-            for k in range(i + 1, n):
-                right[i, c] -= lower[k, i] * right[k, c]
-            right[i, c] /= lower[i, i]
+        chance[i], _, cut[i] = predict(plant, root[i], z[i], actions[i], z[i], room)
 
 
 class Sums(NamedTuple):
@@ -351,56 +323,6 @@ def find_all(feature: Ints, threshold: Floats, left: Ints, root: int, z: Floats)
     for i in range(z.shape[0]):
         leaves[i] = find(feature, threshold, left, root, z[i])
     return leaves
-
-
-@njit
-def _rotate(matrix: Floats, axes: Floats, p: int, q: int) -> None:
-    """Rotate the plane of two dimensions so that a symmetric matrix has 0 at (p, q); each row is an axis."""
-    slope = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
-    tangent = 1.0 / (abs(slope) + math.sqrt(slope * slope + 1.0))
-    if slope < 0.0:
-        tangent = -tangent
-    cosine = 1.0 / math.sqrt(tangent * tangent + 1.0)
-    sine = tangent * cosine
-    for k in range(matrix.shape[0]):
-        one = matrix[k, p]
-        other = matrix[k, q]
-        matrix[k, p] = cosine * one - sine * other
-        matrix[k, q] = sine * one + cosine * other
-    for k in range(matrix.shape[0]):
-        one = matrix[p, k]
-        other = matrix[q, k]
-        matrix[p, k] = cosine * one - sine * other
-        matrix[q, k] = sine * one + cosine * other
-        one = axes[p, k]
-        other = axes[q, k]
-        axes[p, k] = cosine * one - sine * other
-        axes[q, k] = sine * one + cosine * other
-
-
-@njit_no_inline
-def principal_axes(matrix: Floats, axes: Floats) -> None:
-    """Write the eigenvectors of a symmetric matrix, one per row, by Jacobi's rotations; destroys the matrix.
-
-    The last bits of a library's would depend on its version.
-    """
-    n = matrix.shape[0]
-    for j in range(n):
-        for k in range(n):
-            axes[j, k] = 1.0 if j == k else 0.0
-    for _ in range(_ROTATIONS):
-        aside = 0.0
-        size = 0.0
-        for p in range(n):
-            size += matrix[p, p] * matrix[p, p]
-            for q in range(p + 1, n):
-                aside += matrix[p, q] * matrix[p, q]
-        if aside <= 1e-32 * size:
-            break
-        for p in range(n):
-            for q in range(p + 1, n):
-                if matrix[p, q] != 0.0:
-                    _rotate(matrix, axes, p, q)
 
 
 @njit_no_inline

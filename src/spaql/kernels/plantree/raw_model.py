@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spaql.kernels.jit import njit, njit_no_inline
-from spaql.kernels.plantree.pwa_model import Floats, Ints, apply_laws, quadratic_score
+from spaql.kernels.numerics import Floats, Ints
+from spaql.kernels.plantree.pwa_model import apply_laws, quadratic_score
 
 
 class RawPlant(NamedTuple):

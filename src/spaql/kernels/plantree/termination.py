@@ -1,13 +1,14 @@
-"""The termination tree: a classification tree over next states, for PlanTree."""
+"""The termination tree: where in the state space episodes end."""
+
+from __future__ import annotations
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit_no_inline
-from spaql.kernels.plantree.pwa_model import Floats, Ints, divide, solve
-from spaql.kernels.sorting import sorted_rows
+from spaql.kernels.numerics import Bools, Floats, Ints, solve, sorted_rows, weighted_sum
+from spaql.kernels.plantree.pwa_model import divide
 
 _ROOM = 4096
 _ROUNDS = 12
@@ -17,7 +18,7 @@ _LARGEST_LOGIT = 30.0
 
 
 @njit_no_inline
-def logistic(x: Floats, ended: NDArray[np.bool_], ridge: float) -> Floats:
+def logistic(x: Floats, ended: Bools, ridge: float) -> Floats:
     """Return the weights of a logistic regression by Newton's method, with balanced class weights."""
     count, inputs = x.shape
     ends = 0
@@ -50,7 +51,7 @@ def logistic(x: Floats, ended: NDArray[np.bool_], ridge: float) -> Floats:
     return weights
 
 
-def grow_termination(z: Floats, ended: NDArray[np.bool_]) -> tuple[Ints, Floats, Ints, Floats]:
+def grow_termination(z: Floats, ended: Bools) -> tuple[Ints, Floats, Ints, Floats]:
     """Return a tree grown by reduction of the Gini impurity until every leaf is pure."""
     feature = np.full(_ROOM, -1)
     threshold = np.zeros(_ROOM)
@@ -74,9 +75,7 @@ def grow_termination(z: Floats, ended: NDArray[np.bool_]) -> tuple[Ints, Floats,
 
 
 @njit_no_inline
-def best_gini_cut(
-    z: Floats, ended: NDArray[np.bool_], rows: Ints, first: int, last: int, ends: int
-) -> tuple[int, float]:
+def best_gini_cut(z: Floats, ended: Bools, rows: Ints, first: int, last: int, ends: int) -> tuple[int, float]:
     """Return the dimension (or -1) and threshold of the cut that reduces the Gini impurity most."""
     size = last - first
     values = np.empty(size)
@@ -106,3 +105,30 @@ def best_gini_cut(
                     if best_at <= lower:  # two neighbouring floats
                         best_at = upper
     return best_dim, best_at
+
+
+_RIDGE = 0.01
+
+
+def fit_termination(after: Floats, ended: Bools) -> tuple[Ints, Floats, Ints, Floats, Floats]:
+    """Fit a tree that predicts the probability that an episode terminates in a state.
+
+    The tree may also test a score, quadratic in the state, by which logistic regression separates terminal
+    states from others, so that a curved boundary, as the height of a linkage, needs one cut. Returns the
+    nodes, the probabilities, and the weights of the score, which are empty if it is not tested.
+    """
+    if ended.any() and not ended.all():
+        x = quadratic(after)
+        weights = logistic(x, ended, _RIDGE)
+        nodes = grow_termination(
+            np.concatenate([after, weighted_sum(x, weights)[:, np.newaxis]], axis=1), ended
+        )
+        if (nodes[0] == after.shape[1]).any():
+            return *nodes, weights
+    return *grow_termination(after, ended), np.zeros(0)
+
+
+def quadratic(z: Floats) -> Floats:
+    """Return 1, z, and the pairwise products of its numbers, for each state."""
+    first, second = np.triu_indices(z.shape[1])
+    return np.concatenate([np.ones((len(z), 1)), z, z[:, first] * z[:, second]], axis=1)

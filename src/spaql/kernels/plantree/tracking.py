@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spaql.kernels.jit import njit_inlined, njit_no_inline
+from spaql.kernels.numerics import Floats, Ints
 from spaql.kernels.plant import KINDS
-from spaql.kernels.plantree.pwa_model import Floats, Ints
 from spaql.kernels.plantree.raw_model import RawPlant, end_chance, find
 from spaql.kernels.plantree.rollout import NEGLIGIBLE
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spaql.kernels.jit import njit, njit_no_inline
-from spaql.kernels.plantree.pwa_model import Floats, Ints, Plant, divide, find, predict
+from spaql.kernels.numerics import Floats, Ints, Rng
+from spaql.kernels.plantree.pwa_model import PlantEnsemble, divide, find, predict
 
 _HOLDS = 4
 """Options hold an action for 1, 2, 4 or 8 steps."""
@@ -47,7 +48,7 @@ def grow_cells(
     partitions: int,
     least: int,
     coarse: float,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> tuple[ValueCells, Ints]:
     """Draw random partitions of a box; returns them, and the cell of each point in each.
 
@@ -137,7 +138,7 @@ def _random_cut(
     low: Floats,
     high: Floats,
     coarse: float,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> tuple[int, float]:
     for _ in range(_TRIES):
         dim = int(rng.random() * z.shape[1])
@@ -157,7 +158,7 @@ def _random_cut(
 
 
 @njit_no_inline
-def try_options(plant: Plant, cells: ValueCells, z: Floats, actions: Floats, gamma: float) -> Options:
+def try_options(plant: PlantEnsemble, cells: ValueCells, z: Floats, actions: Floats, gamma: float) -> Options:
     """Return the outcome of holding every action for 1, 2, 4 and 8 steps from every point."""
     points = z.shape[0]
     partitions = cells.roots.shape[0]
@@ -277,7 +278,7 @@ def mean_values(cells: ValueCells, value: Floats, optimistic: bool, z: Floats, u
 
 @njit_no_inline
 def look_ahead(
-    plant: Plant,
+    plant: PlantEnsemble,
     cells: ValueCells,
     value: Floats,
     actions: Floats,
@@ -286,39 +287,26 @@ def look_ahead(
     z: Floats,
 ) -> Floats:
     """Return the value of every action at every state: of its best option, and of the cells it reaches."""
-    roots, feature, threshold, left, count = cells
-    dims = z.shape[1]
-    partitions = roots.shape[0]
-    after = np.empty(dims)
-    room = np.empty(dims + 1)
-    root = plant.roots[0]
+    count = cells.points
+    rewards, discounts, reached = try_options(plant, cells, z, actions, gamma)
     q = np.empty((z.shape[0], actions.shape[0]))
     for i in range(z.shape[0]):
         for a in range(actions.shape[0]):
             best = -np.inf
-            total = 0.0
-            alive = 1.0
-            steps = 0
-            for j in range(dims):
-                after[j] = z[i, j]
-            for hold in range(_HOLDS):
-                while steps < 1 << hold:
-                    chance, reward, _ = predict(plant, root, after, actions[a], after, room)
-                    total += alive * reward
-                    alive *= gamma * (1.0 - chance)
-                    steps += 1
-                ahead = total
+            for option in range(a * _HOLDS, (a + 1) * _HOLDS):
+                ahead = rewards[i, option]
+                alive = discounts[i, option]
                 if alive > _NEGLIGIBLE:
-                    value_sum = 0.0
+                    total = 0.0
                     known = 0
-                    for m in range(partitions):
-                        node = find(feature, threshold, left, roots[m], after)
-                        if optimistic or count[node]:
-                            value_sum += value[node]
+                    for m in range(reached.shape[2]):
+                        cell = reached[i, option, m]
+                        if optimistic or count[cell]:
+                            total += value[cell]
                             known += 1
-                    ahead += alive * value_sum / known if known else -_UNKNOWN_PENALTY
+                    ahead += alive * total / known if known else -_UNKNOWN_PENALTY
                 best = max(best, ahead)
-                if alive <= _NEGLIGIBLE:
+                if alive <= _NEGLIGIBLE:  # longer options end here, too
                     break
             q[i, a] = best
     return q

@@ -4,12 +4,10 @@ Boxes are numbered as in `optimal_tree`.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit_no_inline
-from spaql.kernels.trees.optimal_tree import Ints, box_index, divide_box, halves, next_box, strides_of
-
-Floats = NDArray[np.float64]
+from spaql.kernels.numerics import Floats, Ints
+from spaql.kernels.trees.optimal_tree import box_index, divide_box, halves, next_box, strides_of
 
 
 @njit_no_inline

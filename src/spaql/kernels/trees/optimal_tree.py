@@ -5,11 +5,9 @@ not overlap; where there is none, any label is allowed.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit, njit_inlined, njit_no_inline
-
-Ints = NDArray[np.int64]
+from spaql.kernels.numerics import Ints
 
 _ANY = -1
 """Entry of a box without a label; label l alone is -2 - l, and several labels are a cost."""

@@ -8,12 +8,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit_no_inline
-from spaql.kernels.sorting import sorted_rows
-
-Floats = NDArray[np.float64]
+from spaql.kernels.numerics import Floats, Rng, sorted_rows
 
 
 class Distribution(NamedTuple):
@@ -48,7 +45,7 @@ def population_size(n: int) -> int:
 
 
 @njit_no_inline
-def ask(distribution: Distribution, rng: np.random.Generator, vectors: Floats) -> None:
+def ask(distribution: Distribution, rng: Rng, vectors: Floats) -> None:
     """Draw a generation."""
     n = distribution.mean.shape[0]
     size = distribution.scalars[0]

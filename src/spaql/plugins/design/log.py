@@ -27,7 +27,7 @@ def fit_stage(log: str, stages: Stages, options: dict[str, Any]) -> Agent:
 
 
 def _fitted(log: str, stages: Stages, options: dict[str, Any]) -> Result:
-    fitted = fit(log, progress_bar=not stages.quiet, **options)
+    fitted = fit(log, **options)
     if fitted.agent is None:
         raise SettingError(f"The log supports no controller: {' '.join(fitted.reasons)} Log more data.")
     fitted.save(stages.folder / RUN)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from spaql.algorithms.names import ago, without_units
+from spaql.algorithms.rule_learners import ago, without_units
 from spaql.algorithms.treesearch.ladder.block import Block
 from spaql.algorithms.treesearch.ladder.structures import (
     ANGLE,
@@ -17,15 +17,15 @@ from spaql.algorithms.treesearch.ladder.structures import (
     OTHERS,
     SETPOINTS,
     SQUARE,
-    Meaning,
     Pole,
+    Signals,
     Structure,
 )
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.classical import LinearPlant, augmented, falling_rate, pole_of, riccati_gains
 from spaql.controllers.controller import POSITION
-from spaql.kernels.treesearch.candidates import Floats
+from spaql.kernels.numerics import Floats
 from spaql.kernels.treesearch.cma import new_distribution
 from spaql.values import rounded
 
@@ -35,10 +35,10 @@ _LARGEST = 12.0
 """Logarithms of weights are within this."""
 
 
-def lqr_structure(meaning: Meaning, plant: LinearPlant) -> Structure:
+def lqr_structure(signals: Signals, plant: LinearPlant) -> Structure:
     """Return the structure of a regulator with integral action, about the rest of the present set-points."""
     kinds = [ERROR, INTEGRAL, SETPOINTS]
-    kinds += [OTHERS] * bool(meaning.others) + [LAST] * bool(plant.delay)
+    kinds += [OTHERS] * bool(signals.others) + [LAST] * bool(plant.delay)
     return Structure(POSITION, ()).with_kinds(kinds)
 
 
@@ -55,14 +55,14 @@ def lqr_racer(block: Block, plant: LinearPlant) -> Racer:
 
 def regulator_gains(block: Block, plant: LinearPlant, weights: Floats) -> Floats:
     """Return the gains for weights of numbers, actions and integrals, each of its usual size."""
-    meaning = block.meaning
+    signals = block.signals
     n, m = plant.b.shape
     k = len(plant.outputs)
-    slow = meaning.problem.horizon * meaning.sample_time / 10
+    slow = signals.problem.horizon * signals.sample_time / 10
     line = np.full(plant.delay * m, np.inf)
     sizes = np.concatenate([plant.scale, line, plant.scale[list(plant.outputs)] * slow])
     of = np.concatenate([weights[:n], np.ones(len(line)), weights[n + m :]])
-    a, b = augmented(plant, k, meaning.sample_time)
+    a, b = augmented(plant, k, signals.sample_time)
     return riccati_gains(
         a, b, np.diag(of / sizes**2 + 1e-9), np.diag(weights[n : n + m] / block.units.action_scale**2)
     )
@@ -70,10 +70,10 @@ def regulator_gains(block: Block, plant: LinearPlant, weights: Floats) -> Floats
 
 def lqr_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
     """Return the regulator of some weights as a law over features."""
-    meaning = block.meaning
+    signals = block.signals
     k = regulator_gains(block, plant, weights)
-    names = without_units(meaning.observations)
-    actions = without_units(meaning.actions)
+    names = without_units(signals.observations)
+    actions = without_units(signals.actions)
     n = len(plant.a)
     line = plant.delay * len(actions)
     raw: dict[str, Floats] = {}
@@ -89,7 +89,7 @@ def lqr_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
                 raw[f"{action} {ago(j + 1)}"] = -part[:, i]
     for j, at in enumerate(plant.numbers):
         raw[names[at[0]]] = -k[:, j]
-    for i, (output, setpoint, of) in enumerate(meaning.pairs):
+    for i, (output, setpoint, of) in enumerate(signals.pairs):
         place = next(j for j in plant.outputs if names[plant.numbers[j][0]] == output)
         raw[f"error{of}"] = k[:, place]
         raw[f"integral{of}"] = -k[:, n + line + plant.outputs.index(place)]
@@ -109,7 +109,7 @@ def swing_up_racer(block: Block, pole: Pole) -> Racer:
     names = [feature.name for feature in block.features]
     others = [1 + names.index(name) for name in pole.others]
     square, cosine = (names.index(name) for name in (SQUARE, pole.cosine))
-    rate = falling_rate(block.meaning.problem, pole.plant)
+    rate = falling_rate(block.signals.problem, pole.plant)
     curvature = 0.1 / rate**2 * block.units.scale[square] / block.units.scale[cosine]
 
     def tree(vector: Floats) -> CandidateTree:
@@ -135,7 +135,7 @@ def swing_up_racer(block: Block, pole: Pole) -> Racer:
 def pole_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
     """Return the regulator of a pole at the top as a law over features."""
     k = regulator_gains(block, plant, weights)
-    names = without_units(block.meaning.observations)
+    names = without_units(block.signals.observations)
     raw = {ANGLE if len(at) > 1 else names[at[0]]: -k[:, j] for j, at in enumerate(plant.numbers)}
     return _with_gains(block, raw, np.zeros(len(k)))
 

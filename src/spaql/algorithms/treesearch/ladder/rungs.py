@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spaql.algorithms.replay.exact_sums import mean
 from spaql.algorithms.treesearch.ladder.structures import Structure
 from spaql.algorithms.treesearch.trees import CandidateTree
-from spaql.kernels.treesearch.candidates import Floats
-from spaql.kernels.treesearch.scores import WORST
+from spaql.kernels.numerics import Floats, mean
+from spaql.kernels.treesearch.candidates import WORST
 from spaql.stats import standard_error, t975
 
 SHARE = 0.01

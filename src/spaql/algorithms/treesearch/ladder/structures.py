@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spaql.algorithms.names import actions_of, ago, observations_of, without_units
+from spaql.algorithms.rule_learners import actions_of, ago, observations_of, without_units
 from spaql.classical import LinearPlant, has_pole, linearise, pole_of
 from spaql.controllers.arrays import action_range
 from spaql.controllers.controller import POSITION, VELOCITY
@@ -135,7 +135,7 @@ class Pole:
 
 
 @dataclass(frozen=True)
-class Meaning:
+class Signals:
     """What the numbers of a problem mean: outputs with their set-points, other numbers, and a pole."""
 
     problem: Problem
@@ -144,8 +144,8 @@ class Meaning:
     pole: Pole | None
 
     @classmethod
-    def of(cls, problem: Problem) -> Meaning | None:
-        """Return the meaning that a problem declares; None without set-points and without a pole."""
+    def of(cls, problem: Problem) -> Signals | None:
+        """Return the signals that a problem declares; None without set-points and without a pole."""
         observations = observations_of(problem)
         pole = Pole.of(problem, observations)
         return cls(problem, observations, actions_of(problem), pole) if pole or problem.setpoints else None

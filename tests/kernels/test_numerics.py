@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaql.algorithms.replay.exact_sums import deviation, mean, means, moments, weighted_sum
+from spaql.kernels.numerics import deviation, mean, means, moments, weighted_sum
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
 

@@ -9,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import spaql
-from spaql.algorithms.plantree.tracking import TrackedCandidates, fit_tracked
-from spaql.algorithms.plantree_learner import learner
-from spaql.algorithms.plantree_learner.design import new_search
+from spaql.algorithms.plantree import learner
+from spaql.algorithms.plantree.design import TrackedCandidates, fit_tracked, new_search
 from spaql.cli import main
 from spaql.controllers import Controller, Integral, LastAction
 from spaql.kernels.plantree.tracking import ALIVE, EPISODE, GAINS, NOISE, SHIFT

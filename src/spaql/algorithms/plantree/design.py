@@ -1,31 +1,28 @@
-"""A learned plant with recorded set-points, in which controllers with memory are designed."""
+"""The phase of design: controllers with memory are designed in a learned plant with recorded set-points."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from gymnasium.spaces import Box
 
-from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
-from spaql.algorithms.plantree.lags import Prediction
-from spaql.algorithms.plantree.learned_plant import as_printed, raw_plant
-from spaql.algorithms.replay.encoding import ActionCode, Scale
-from spaql.algorithms.replay.exact_sums import mean
-from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.plantree.experience import Experience, split_setpoints, without_setpoints
+from spaql.algorithms.plantree.lags import LagPrediction
+from spaql.algorithms.plantree.learned_plant import CAUTIOUS, fit_plant, raw_plant
+from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.algorithms.replay import ActionCode, ReplayMemory, Scale
+from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
+from spaql.algorithms.treesearch.ladder.stages import consider
+from spaql.algorithms.treesearch.ladder.state import Ladder
+from spaql.controllers import Controller
 from spaql.controllers.arrays import action_range
 from spaql.kernels.controller import RESET
+from spaql.kernels.numerics import Floats, Rng, mean
 from spaql.kernels.plantree.pwa_model import fit_cell
 from spaql.kernels.plantree.raw_model import find_cells
-from spaql.kernels.plantree.tracking import (
-    ALIVE,
-    EPISODE,
-    GAINS,
-    NOISE,
-    SHIFT,
-    TrackedPlant,
-    reward_rows,
-)
+from spaql.kernels.plantree.tracking import ALIVE, EPISODE, GAINS, NOISE, SHIFT, TrackedPlant, reward_rows
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation
 from spaql.simulate import CandidateEpisodes, CandidatePlayer, Candidates, EpisodeRunner
@@ -35,29 +32,21 @@ from spaql.spaces import observation_names
 _NOISE = 4096
 """Rows of sensor noise, of which every episode begins at one."""
 _RIDGE = 1e-6
+_MODEL_STEPS = 5_000_000
+"""Steps in the learned plant for each design, at an effort of 1."""
 
 
-def without_setpoints(memory: Memory, problem: Problem) -> Memory:
-    """Return a memory whose states have the numbers of an observation that are no set-points."""
-    places, _ = _split(problem)
-    return memory.with_states(memory.states[:, places], memory.nexts[:, places])
-
-
-def _split(problem: Problem) -> tuple[list[int], list[int]]:
-    """Return the places in an observation of the numbers that are no set-points, and of set-points."""
-    goals = [r for _, r in problem.setpoint_places]
-    return [j for j in range(problem.states.dims) if j not in goals], goals
-
-
-def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: Prediction) -> TrackedPlant:
+def fit_tracked(
+    memory: ReplayMemory, code: ActionCode, problem: Problem, prediction: LagPrediction
+) -> TrackedPlant:
     """Return the plant of a memory, with lags and cells by which it predicts held-out episodes."""
-    places, goals = _split(problem)
+    places, goals = split_setpoints(problem)
     moving = without_setpoints(memory, problem)
     extended = prediction.lags.extend(moving, code)
     scale = Scale.of(extended)
     rows = [np.arange(len(extended))]
     fitted = fit_plant(extended, scale, code, rows, squares=True, margin=CAUTIOUS, least=prediction.least)
-    raw = raw_plant(fitted, scale, code, as_printed(fitted), extended.states)
+    raw = raw_plant(fitted, scale, code, extended.states)
     u = code.raw_numbers(memory.actions)
     after = moving.nexts
     n = len(places)
@@ -128,7 +117,7 @@ class TrackedCandidates:
             noise = np.random.default_rng(0).standard_normal((_NOISE, len(std))) * std
             self._plant = plant._replace(noise=noise)
 
-    def starts(self, rng: np.random.Generator, n: int) -> Floats:
+    def starts(self, rng: Rng, n: int) -> Floats:
         """Draw starts of episodes."""
         numbers = len(action_range(self._problem.actions.space).low)
         starts = np.zeros((n, GAINS + numbers))
@@ -141,7 +130,7 @@ class TrackedCandidates:
             starts[:, SHIFT] = rng.integers(-self._delay, self._delay + 1, size=n)
         return starts
 
-    def corners(self, rng: np.random.Generator, n: int) -> Floats:
+    def corners(self, rng: Rng, n: int) -> Floats:
         """Return no starts: recorded episodes have no corners."""
         return np.empty((0, GAINS + len(action_range(self._problem.actions.space).low)))
 
@@ -186,3 +175,73 @@ class TrackedRunner(EpisodeRunner):
         if name not in self._candidates:
             self._candidates[name] = TrackedCandidates(self._plant, self._problem, plant)
         return self._candidates[name]
+
+
+@dataclass(eq=False)
+class LadderDesign:
+    """A controller with memory, by the search that found it in a learned plant, and what it has played."""
+
+    search: TreeSearchLearner
+    returns: list[float] = field(default_factory=list)
+    """Of the whole episodes that it has played in the environment."""
+
+    @property
+    def ladder(self) -> Ladder:
+        """The ladder that was climbed."""
+        assert self.search.ladder is not None
+        return self.search.ladder
+
+    @property
+    def controller(self) -> Controller:
+        """The controller that was chosen."""
+        return self.ladder.controller
+
+    def add_episode(self, start: Floats, total: float) -> None:
+        """Keep the return of a whole episode that it has played."""
+        self.returns.append(total)
+
+
+class Designs:
+    """Controllers with memory, to follow set-points: those that have played, and the last one."""
+
+    def __init__(self, experience: Experience, settings: PlanTreeSettings) -> None:
+        self._experience = experience
+        self._settings = settings
+        self.players: list[LadderDesign] = []
+
+    def next_player(self, seed: int, *, anew: bool, last: bool) -> int:
+        """Return the index of the design that plays next: the last one, after a new design if `anew`."""
+        if anew:
+            self.controller(seed, anew=True)
+        return len(self.players) - 1
+
+    def controller(self, seed: int, *, anew: bool) -> Controller:
+        """Design a controller in the plant of the memory as it is now.
+
+        Those that have played, which were designed by fewer data, may be chosen again.
+        """
+        experience = self._experience
+        problem = experience.problem
+        played = [design for design in self.players if design.returns]
+        plant = fit_tracked(experience.memory, experience.code, problem, experience.prediction())
+        rng = np.random.default_rng((seed, 0))
+        steps = int(self._settings.effort * _MODEL_STEPS)
+        design = LadderDesign(new_search(problem, nominal=self._settings.nominal))
+        design.search.aim(None, steps)
+        runner = TrackedRunner(plant, problem)
+        while runner.interactions.total < steps:
+            design.search.iterate(runner, rng, trained=True)
+        for earlier in played:
+            consider(design.ladder, earlier.ladder, runner)
+        self.players = [*played, design]
+        return design.controller
+
+
+def new_search(problem: Problem, *, nominal: bool) -> TreeSearchLearner:
+    """Return a search for a controller with memory, in a plant without equations."""
+    search = TreeSearchLearner(replace(problem, dynamics=None), TreeSearchSettings(nominal=nominal))
+    assert search.ladder is not None
+    if not nominal:
+        declared = problem.dynamics.perturbation if problem.dynamics else None
+        search.ladder.design = declared or Perturbation()
+    return search

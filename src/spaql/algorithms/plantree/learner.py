@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from spaql.algorithms.first_law import is_affine
 from spaql.algorithms.mirrors.mirror import Mirror
-from spaql.algorithms.names import without_units
+from spaql.algorithms.plantree.explore import Plan
 from spaql.algorithms.plantree.lags import lagged_controller, names_of
 from spaql.algorithms.plantree.learned_plant import episodes_of, fit_model, hold_out
-from spaql.algorithms.plantree.planning import Plan
-from spaql.algorithms.plantree.play import TURNS, Play, Span
 from spaql.algorithms.plantree.rule_trees import idle_rules, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.algorithms.plantree_learner.state import PlanTreeState
-from spaql.algorithms.replay.memory import LARGEST, Memory
+from spaql.algorithms.plantree.state import TURNS, PlanTreeState, PlayedEpisode, Span
+from spaql.algorithms.replay import LARGEST, ReplayMemory
+from spaql.algorithms.rule_learners import without_units
 from spaql.algorithms.treesearch import TreeSearchLearner
 from spaql.algorithms.treesearch.ladder.state import Ladder
 from spaql.controllers import Controller
-from spaql.controllers.policy import Rng
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.kernels.warm_up import for_training, warm_up
+from spaql.kernels.numerics import Rng
 from spaql.learned_plants import PlantModel
 from spaql.problems import Problem
 from spaql.simulate import Episode, EpisodeRunner, Evaluation
@@ -53,14 +50,10 @@ class PlanTreeLearner(PlanTreeState):
 
     def __init__(self, problem: Problem, settings: PlanTreeSettings) -> None:
         super().__init__(problem, settings)
-        self._play: Play | None = None
+        self._play: PlayedEpisode | None = None
         """The episode, if a controller plays it."""
         self._budget_end = 0
         """The step at which a budget in steps ends, whoever spends it."""
-
-    def warm_up(self, progress: Callable[[int, int], object]) -> None:
-        """Compile the kernels ahead of time, in two processes, unless they are cached."""
-        warm_up(for_training(listed=self.code.listed), progress)
 
     # -- the budget ----------------------------------------------------------------------------------------
 
@@ -128,7 +121,7 @@ class PlanTreeLearner(PlanTreeState):
         self._explorer.begin()
         self._play = None
         if self._turn > 0:
-            self._play = Play(self.controllers.players[self._playing], self.code)
+            self._play = PlayedEpisode(self.controllers.players[self._playing], self.code)
 
     def act(self, rng: Rng) -> Any:
         """Return the action of the controller whose turn it is; else explore by look-ahead."""
@@ -171,7 +164,6 @@ class PlanTreeLearner(PlanTreeState):
         self._explorer.end_episode(self._rng)
         if self.experience.lags is None and self._shows_lags():
             has_lags = self.experience.choose_lags()
-            self._mirror.forget()
             if has_lags:
                 self._explorer.forget()
                 self._explorer.replan(self._rng)
@@ -269,7 +261,7 @@ class PlanTreeLearner(PlanTreeState):
     @property
     def mirror(self) -> Mirror | None:
         """The mirror that was given, or that the whole memory shows, or None."""
-        return self._mirror.now
+        return self.experience.mirror
 
     @property
     def _observed_mirror(self) -> Mirror | None:
@@ -293,10 +285,9 @@ class PlanTreeLearner(PlanTreeState):
         """Return the plan for the current memory from which controllers are distilled."""
         return self._explorer.final_plan(rng, self.mirror)
 
-    def adopt(self, memory: Memory, rules: Controller) -> None:
+    def adopt(self, memory: ReplayMemory, rules: Controller) -> None:
         """Take over transitions that were not played here, and the controller that was made from them."""
         self.experience.replace(memory)
-        self._mirror.forget()
         self._explorer.forget()
         self.controllers.players = []
         self.episodes = len(memory.begins)
@@ -322,5 +313,5 @@ class PlanTreeLearner(PlanTreeState):
             controller = self.policy
         columns: dict[str, float] = {"turn": self._turn, "leaves": controller.n_leaves if controller else 0}
         if self.settings.mirror != "off":
-            columns["mirrored"] = int(self._mirror.of(self._explorer.planned) is not None)
+            columns["mirrored"] = int(self.experience.mirror_of(self._explorer.planned) is not None)
         return columns

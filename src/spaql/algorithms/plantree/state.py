@@ -2,34 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.spaces import Discrete
-from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner
-from spaql.algorithms.plantree.build import Candidate
-from spaql.algorithms.plantree.choose import Candidates
-from spaql.algorithms.plantree.experience import Experience
+from spaql.algorithms.plantree.candidates import CandidateController, CandidateControllers
+from spaql.algorithms.plantree.design import Designs, LadderDesign, new_search
+from spaql.algorithms.plantree.experience import Experience, known_ends
 from spaql.algorithms.plantree.explore import Explorer
-from spaql.algorithms.plantree.known_ends import known_ends
-from spaql.algorithms.plantree.known_mirror import KnownMirror
 from spaql.algorithms.plantree.lags import lags_from
-from spaql.algorithms.plantree.play import TURNS, Span
 from spaql.algorithms.plantree.rule_trees import rules_from, rules_to
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.algorithms.plantree_learner.design import Design, Designs, new_search
-from spaql.algorithms.replay.encoding import ActionCode
-from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.replay import ActionCode, ReplayMemory
 from spaql.algorithms.rule_learners import refuse_other_spaces
-from spaql.algorithms.saved import Arrays, part, prefixed
+from spaql.algorithms.saved import Arrays, Data, State, part, prefixed, require, restored
 from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
 from spaql.archive import number
 from spaql.controllers import Controller
-from spaql.errors import ArchiveError, SettingError
+from spaql.errors import SettingError
+from spaql.kernels.numerics import Floats
 from spaql.problems import Problem
+
+TURNS = 4
+"""Turns in which a controller plays. Before every other turn candidates are searched for, and before each
+turn one is chosen."""
+
+
+class Span(NamedTuple):
+    """A budget: its unit ("steps" or "episodes"), and where it begins and ends."""
+
+    unit: str
+    first: int
+    last: int
+
+    def turn(self, spent: int, own_share: float) -> int:
+        """Return the turn in which controllers play; 0 before the first."""
+        own = math.floor(own_share * (self.last - self.first))
+        return sum(spent >= self.last - own + own * turn // TURNS for turn in range(TURNS))
+
+
+class PlayedEpisode:
+    """An episode of a controller."""
+
+    def __init__(self, player: CandidateController | LadderDesign, code: ActionCode) -> None:
+        self.player = player
+        self._code = code
+        self._policy = player.controller.for_episodes(1)
+
+    def act(self, state: Floats) -> tuple[Any, Floats]:
+        """Return the next action, as the environment and as the memory has it."""
+        raw = self._policy.act(state[np.newaxis], np.zeros(1, np.int64), None)[0]
+        return raw, self._code.standard(np.asarray(raw)[np.newaxis])[0]
 
 
 class PlanTreeState(Learner):
@@ -37,23 +62,22 @@ class PlanTreeState(Learner):
 
     def __init__(self, problem: Problem, settings: PlanTreeSettings) -> None:
         refuse_other_spaces(problem, "PlanTree")
-        self.experience = Experience(problem)
+        self.experience = Experience(problem, settings.mirror)
         super().__init__(problem, settings)
         self.settings = settings
-        self._mirror = KnownMirror(settings.mirror, self.experience)
-        self._explorer = Explorer(self.experience, self._mirror, settings)
+        self._explorer = Explorer(self.experience, settings)
         if settings.lags == "auto" and self.code.listed:
             raise SettingError(
                 "lags is for actions with a range: a controller with memory has no list of actions."
             )
         self.tracks = bool(problem.setpoints) and not self.code.listed
         """Whether controllers with memory are designed, to follow set-points."""
-        self.controllers: Candidates | Designs
+        self.controllers: CandidateControllers | Designs
         """The controllers that may play."""
         if self.tracks:
             self.controllers = Designs(self.experience, settings)
         else:
-            self.controllers = Candidates(self.experience, self._mirror, self._explorer, settings)
+            self.controllers = CandidateControllers(self.experience, self._explorer, settings)
         self.episodes = 0
         self._span = Span("steps", 0, 0)
         self._turn = 0
@@ -83,18 +107,18 @@ class PlanTreeState(Learner):
         return self.experience.code
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> ReplayMemory:
         """All transitions."""
         return self.experience.memory
 
     @property
-    def designs(self) -> list[Design]:
+    def designs(self) -> list[LadderDesign]:
         """The controllers with memory that were designed."""
         return self.controllers.players if isinstance(self.controllers, Designs) else []
 
     @property
-    def _candidates(self) -> list[Candidate]:
-        return self.controllers.players if isinstance(self.controllers, Candidates) else []
+    def _candidates(self) -> list[CandidateController]:
+        return self.controllers.players if isinstance(self.controllers, CandidateControllers) else []
 
     @property
     def _is_design(self) -> bool:
@@ -116,8 +140,9 @@ class PlanTreeState(Learner):
             search.ladder.begin_at(self.designs[-1].ladder)
         return search
 
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def state(self) -> State:
         """Return the memory, the inputs of the last plan, the controllers, and the search that goes on."""
+        experience = self.experience
         data: dict[str, Any] = {
             "best_return": self.best_return,
             "episodes": self.episodes,
@@ -129,16 +154,16 @@ class PlanTreeState(Learner):
             "playing": self._playing,
             "returns": [candidate.returns for candidate in self._candidates],
         }
-        if self._mirror.dropped_at is not None:
-            data["unmirrored"] = self._mirror.dropped_at
+        if experience.mirror_dropped_at is not None:
+            data["unmirrored"] = experience.mirror_dropped_at
         arrays = prefixed("memory", self.memory.arrays())
         arrays["warm"] = self._explorer.warm
         for i, candidate in enumerate(self._candidates):
-            starts = np.array(candidate.starts).reshape(-1, self.experience.task.states.dims)
+            starts = np.array(candidate.starts).reshape(-1, experience.task.states.dims)
             arrays |= prefixed(f"candidate.{i}", rules_to(candidate.controller) | {"starts": starts})
         if self._rules is not None and not self._is_design:
             arrays |= prefixed("rules", rules_to(self._rules))
-        if (lags := self.experience.lags) is not None:
+        if (lags := experience.lags) is not None:
             data["lags"] = {"differences": list(lags.differences), "actions": lags.actions}
         if self.tracks:
             data |= {"designs": [], "designed": self._is_design}
@@ -152,92 +177,80 @@ class PlanTreeState(Learner):
             arrays |= prefixed("search", search_arrays)
         return data, arrays
 
-    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, data: Data, arrays: Arrays) -> None:
         """Restore the result of `state`."""
-        self._restore_experience(data, arrays)
+        experience = self.experience
+        experience.set_lags(lags_from(data["lags"], self.problem.states.dims) if "lags" in data else None)
+        dims = experience.task.states.dims
+        code = self.code
+        memory = ReplayMemory.from_arrays(part(arrays, "memory"), dims, code.numbers, code.n_listed)
+        experience.replace(memory)
+        memory.known_ends = known_ends(memory, self.problem)
+        steps = len(memory)
+        experience.mirror_dropped_at = None
+        if "unmirrored" in data:
+            experience.mirror_dropped_at = number(data, "unmirrored", 0, steps, whole=True)
         self.restore_best_return(data)
-        for name in ("episodes", "lot", "playing"):
-            number(data, name, 0, whole=True)
-        self.episodes = data["episodes"]
-        self._playing = data["playing"]
-        self._build_seed = data["lot"]
+        self.episodes, self._playing, self._build_seed = (
+            number(data, name, 0, whole=True) for name in ("episodes", "playing", "lot")
+        )
         self._turn = number(data, "turn", 0, TURNS, whole=True)
-        self._span = _span_from(data["span"])
-        self._restore_explorer(data, arrays)
+        self._span = Span(*data["span"])
+        ends = self._span._asdict()
+        require(
+            "training",
+            self._span.unit in ("steps", "episodes"),
+            *(number(ends, name, 0, whole=True) >= 0 for name in ("first", "last")),
+        )
+        warm = restored(arrays, "warm", (2, None))
+        require("training", warm.shape[1] <= steps)
+        self._explorer.set_plan(warm, number(data, "plan_seed", 0, whole=True))
+        self._explorer.optimistic_steps = number(data, "hoped", 0, whole=True)
         self._restore_controllers(data, arrays)
         self._search = None
         if "search" in data:
-            self._own_steps = number(data, "own_steps", 0, len(self.memory), whole=True)
+            self._own_steps = number(data, "own_steps", 0, steps, whole=True)
             self._search = self._new_search()
             self._search.restore(data["search"], part(arrays, "search"))
 
-    def _restore_experience(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        experience = self.experience
-        space = self.code.space
-        lags = lags_from(data["lags"], self.problem.states.dims) if "lags" in data else None
-        experience.set_lags(lags)
-        dims = experience.task.states.dims
-        listed = int(space.n) if isinstance(space, Discrete) else 0
-        experience.replace(Memory.from_arrays(part(arrays, "memory"), dims, self.code.numbers, listed))
-        experience.memory.known_ends = known_ends(experience.memory, self.problem)
-        self._mirror.forget()
-        self._mirror.dropped_at = None
-        if "unmirrored" in data:
-            self._mirror.dropped_at = number(data, "unmirrored", 0, len(self.memory), whole=True)
-
-    def _restore_explorer(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        warm = np.array(arrays["warm"], order="C")
-        if warm.dtype != np.float64 or len(warm) != 2 or warm.shape[1] > len(self.memory):
-            raise ArchiveError("The plan in the file does not match its memory.")
-        if np.isnan(warm).any():
-            raise ArchiveError("The plan in the file holds NaN.")
-        self._explorer.set_plan(warm, number(data, "plan_seed", 0, whole=True))
-        self._explorer.optimistic_steps = number(data, "hoped", 0, whole=True)
-
-    def _restore_controllers(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        if isinstance(self.controllers, Candidates):
+    def _restore_controllers(self, data: Data, arrays: Arrays) -> None:
+        if isinstance(self.controllers, CandidateControllers):
             self.controllers.players = [
-                self._candidate_from(part(arrays, f"candidate.{i}"), returns)
+                self._restored_candidate(part(arrays, f"candidate.{i}"), returns)
                 for i, returns in enumerate(data["returns"])
             ]
         else:
             self.controllers.players = [
-                self._design_from(design, part(arrays, f"design.{i}"))
+                self._restored_design(design, part(arrays, f"design.{i}"))
                 for i, design in enumerate(data.get("designs", []))
             ]
-        if self._turn > 0 and self._playing >= len(self.controllers.players):
-            raise ArchiveError(f"The file has no controller {self._playing}, whose turn it is.")
+        require("training", self._turn == 0 or self._playing < len(self.controllers.players))
         rules = part(arrays, "rules")
         self._rules = rules_from(rules, self.code, self.experience.task) if rules else None
         if data.get("designed"):
-            if not self.designs:
-                raise ArchiveError("The file has no design of the controller that was chosen.")
+            require("training", self.designs)
             self._rules = self.designs[-1].controller
 
-    def _design_from(self, data: Mapping[str, Any], arrays: Arrays) -> Design:
+    def _restored_design(self, data: Data, arrays: Arrays) -> LadderDesign:
         search = new_search(self.problem, nominal=self.settings.nominal)
         search.restore(data["search"], arrays)
-        design = Design(search, [float(number({"return": total}, "return")) for total in data["returns"]])
-        if not design.ladder.rungs:
-            raise ArchiveError("A design in the file has no rung.")
+        design = LadderDesign(search, _restored_returns(data["returns"]))
+        require("training", design.ladder.rungs)
         return design
 
-    def _candidate_from(self, arrays: Arrays, returns: list[Any]) -> Candidate:
-        starts: Floats = arrays.pop("starts")
-        fits = starts.shape == (len(returns), self.experience.task.states.dims) and np.isfinite(starts).all()
-        if not fits or not np.isfinite(np.array(returns, np.float64)).all():
-            raise ArchiveError("A controller in the file has starts and returns that do not match.")
+    def _restored_candidate(self, arrays: Arrays, returns: list[Any]) -> CandidateController:
+        starts = restored(arrays, "starts", (len(returns), self.experience.task.states.dims))
+        del arrays["starts"]
         rules = rules_from(arrays, self.code, self.experience.task)
         inner = rules.feature >= 0
         pairs = 1 + 2 * np.arange(inner.sum())  # the order of `to_rules`, on which the kernels rely
-        if not (np.array_equal(rules.left[inner], pairs) and np.array_equal(rules.right[inner], pairs + 1)):
-            raise ArchiveError("A controller in the file has children in the wrong order.")
-        return Candidate(rules, list(starts.astype(np.float64)), [float(total) for total in returns])
+        require(
+            "training",
+            np.array_equal(rules.left[inner], pairs),
+            np.array_equal(rules.right[inner], pairs + 1),
+        )
+        return CandidateController(rules, list(starts), _restored_returns(returns))
 
 
-def _span_from(data: list[Any]) -> Span:
-    unit, first, last = data
-    if unit not in ("steps", "episodes"):
-        raise ArchiveError(f"The budget in the file is in {unit!r}, and must be in steps or episodes.")
-    ends = {"first": first, "last": last}
-    return Span(unit, number(ends, "first", 0, whole=True), number(ends, "last", 0, whole=True))
+def _restored_returns(returns: list[Any]) -> list[float]:
+    return [float(number({"return": total}, "return")) for total in returns]

@@ -1,4 +1,4 @@
-"""Search for candidate controllers, and the choice among them."""
+"""The phase of choice: candidate trees are searched for in learned plants, compared, and chosen."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.algorithms.mirrors.mirror import Mirror
 from spaql.algorithms.plantree.distil import distil, label
-from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
-from spaql.algorithms.plantree.folding import Half, half_of
-from spaql.algorithms.plantree.planning import Plan
+from spaql.algorithms.plantree.experience import Experience
+from spaql.algorithms.plantree.explore import Explorer, Plan
+from spaql.algorithms.plantree.learned_plant import CAUTIOUS, draw_samples, fit_plant
 from spaql.algorithms.plantree.polish import SIZES, LocalSearch
-from spaql.algorithms.plantree.rule_trees import from_rules, to_rules
+from spaql.algorithms.plantree.rule_trees import (
+    Half,
+    from_rules,
+    half_of,
+    idle_rules,
+    to_rules,
+    with_smallest_half,
+    within_space,
+)
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.algorithms.replay.encoding import ActionCode, Scale
-from spaql.algorithms.replay.exact_sums import deviation, mean, means, moments
-from spaql.algorithms.replay.memory import Floats, Memory
+from spaql.algorithms.replay import ActionCode, ReplayMemory, Scale
 from spaql.controllers import Controller
 from spaql.controllers.mirrored import leaves_to_read
+from spaql.kernels.numerics import Floats, Ints, Rng, deviation, mean, means, moments
 from spaql.kernels.plantree.controllers import ControllerTree
 from spaql.kernels.plantree.rollout import Simulation, play_all
 from spaql.kernels.plantree.value_cells import nearest
@@ -47,7 +53,7 @@ _PRICE = 0.01
 
 
 @dataclass(eq=False)
-class Candidate:
+class CandidateController:
     """A controller that may be chosen, with the starts and returns of the episodes that it has played."""
 
     controller: Controller
@@ -61,13 +67,13 @@ class Candidate:
 
 
 def search(
-    memory: Memory,
+    memory: ReplayMemory,
     plan: Plan,
     code: ActionCode,
     settings: PlanTreeSettings,
     problem: Problem,
-    played: list[Candidate],
-    rng: np.random.Generator,
+    played: list[CandidateController],
+    rng: Rng,
     *,
     steps: int | None = None,
     edge: float = 0.0,
@@ -81,19 +87,18 @@ def search(
     of which the first controllers are best.
     """
     z = plan.scale.z(memory.states)
-    simulation = _simulation(memory, plan.scale, code, draw_samples(len(memory), settings.members, rng))
-    simulation = _starting_at(simulation, _sample_starts(z, z[memory.begins], _STARTS, rng))._replace(
-        steps=min(steps or simulation.steps, _LONG), edge=edge
-    )
+    samples = draw_samples(len(memory), settings.members, rng)
+    simulation = _simulation(memory, plan.scale, code, samples, _STARTS, rng)
+    simulation = simulation._replace(steps=min(steps or simulation.steps, _LONG), edge=edge)
     labels = label(plan, simulation, code, z, rng)
     halves = [None] if mirror is None else [Half(mirror, int(side)) for side in mirror.sides]
     tried: list[tuple[float, Half | None, LocalSearch, ControllerTree]] = []
     for half in halves:
-        samples = labels if half is None else half.labels(*labels, code)
+        own_labels = labels if half is None else half.labels(*labels, code)
         local_search = LocalSearch(
             simulation if half is None else half.simulation(simulation), settings.effort, rng
         )
-        for tree in distil(code, *samples, settings.leaves // (1 if half is None else 2)):
+        for tree in distil(code, *own_labels, settings.leaves // (1 if half is None else 2)):
             tried.append((mean(local_search.returns(tree)), half, local_search, tree))
     _, half, local_search, first = max(tried, key=lambda result: result[0])
     trees = list(local_search.descend(first, last=SIZES[-1] if half is None else 1))
@@ -101,18 +106,18 @@ def search(
         rules = candidate.controller if half is None else half_of(candidate.controller, half.side)
         trees.append(local_search.polished(from_rules(rules, plan.scale, code)))
     controllers = [to_rules(tree, plan.scale, code, problem) for tree in trees]
-    return controllers if half is None else [half.unfold(rules, code) for rules in controllers]
+    return controllers if half is None else [half.unfold(rules) for rules in controllers]
 
 
 def choose(
-    memory: Memory,
+    memory: ReplayMemory,
     code: ActionCode,
     settings: PlanTreeSettings,
-    candidates: list[Candidate],
-    rng: np.random.Generator,
+    candidates: list[CandidateController],
+    rng: Rng,
     *,
     last: bool,
-) -> Candidate:
+) -> CandidateController:
     """Return the smallest candidate whose score is within the tolerance of the best.
 
     The score is the mean return in learned plants that the search has not used, less its standard deviation
@@ -153,12 +158,12 @@ def choose(
 
 
 def keeps_mirror(
-    memory: Memory,
+    memory: ReplayMemory,
     code: ActionCode,
     settings: PlanTreeSettings,
     mirrored: list[Controller],
     plain: list[Controller],
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> bool:
     """Return whether the best controller of a search with a mirror is as good as the best one without.
 
@@ -179,14 +184,13 @@ def keeps_mirror(
 
 
 def _test(
-    memory: Memory, scale: Scale, code: ActionCode, settings: PlanTreeSettings, rng: np.random.Generator
+    memory: ReplayMemory, scale: Scale, code: ActionCode, settings: PlanTreeSettings, rng: Rng
 ) -> Simulation:
     """Return a simulation in plants that the search has not used, from many starts."""
-    z = scale.z(memory.states)
     samples = draw_samples(len(memory), 1 + _TEST_PLANTS * settings.members, rng)[1:]
-    simulation = _simulation(memory, scale, code, samples)
-    count = max(_FEWEST, int(settings.effort * _COMPARED)) * min(_LONG, simulation.steps) // simulation.steps
-    return _starting_at(simulation, _sample_starts(z, z[memory.begins], max(count, 2 * len(samples)), rng))
+    steps = memory.longest
+    count = max(_FEWEST, int(settings.effort * _COMPARED)) * min(_LONG, steps) // steps
+    return _simulation(memory, scale, code, samples, max(count, 2 * len(samples)), rng)
 
 
 def _predicted(test: Simulation, trees: list[ControllerTree]) -> tuple[Floats, Floats]:
@@ -211,32 +215,97 @@ def _least(best: float, tolerance: float) -> float:
 
 
 def _simulation(
-    memory: Memory, scale: Scale, code: ActionCode, samples: list[NDArray[np.int64]]
+    memory: ReplayMemory, scale: Scale, code: ActionCode, samples: list[Ints], count: int, rng: Rng
 ) -> Simulation:
-    """Return a simulation in plants fitted to samples of the memory, without starts."""
-    plant = fit_plant(memory, scale, code, samples, squares=True, margin=CAUTIOUS)
-    actions = code.inputs(code.tried(), squares=True)
-    price = 0.0 if code.listed else _PRICE * deviation(memory.rewards) / 2
-    nowhere = np.empty((0, memory.states.shape[1]))
-    return Simulation(plant, actions, nowhere, np.empty(0, np.int64), memory.longest, price)
+    """Return a simulation in plants fitted to samples of the memory, each from some of the starts.
 
-
-def _starting_at(simulation: Simulation, starts: Floats) -> Simulation:
-    """Return the simulation with these starts, each in one of the plants."""
-    return simulation._replace(starts=starts, member=np.arange(len(starts)) % len(simulation.plant.roots))
+    Half of these are starts of episodes, half states nearest to points drawn uniformly from the box of all.
+    """
+    z = scale.z(memory.states)
+    begins = z[memory.begins]
+    half = count // 2
+    chosen = begins[np.resize(rng.permutation(len(begins)), half)]
+    drawn = rng.uniform(z.min(axis=0), z.max(axis=0), (half, z.shape[1]))
+    starts = rng.permutation(np.concatenate([chosen, z[nearest(z, drawn)]]))
+    return Simulation(
+        fit_plant(memory, scale, code, samples, squares=True, margin=CAUTIOUS),
+        code.inputs(code.tried(), squares=True),
+        starts,
+        np.arange(len(starts)) % len(samples),
+        memory.longest,
+        0.0 if code.listed else _PRICE * deviation(memory.rewards) / 2,
+    )
 
 
 def _mean_over_plants(simulation: Simulation, starts: Floats, tree: ControllerTree) -> Floats:
     """Return the mean return over all plants for every start."""
     plants = len(simulation.plant.roots)
-    return means(
-        play_all(_starting_at(simulation, np.repeat(starts, plants, axis=0)), tree).reshape(-1, plants)
+    everywhere = simulation._replace(
+        starts=np.repeat(starts, plants, axis=0), member=np.tile(np.arange(plants), len(starts))
     )
+    return means(play_all(everywhere, tree).reshape(-1, plants))
 
 
-def _sample_starts(z: Floats, begins: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """Return starts of episodes, and as many states nearest to points drawn uniformly from the box of all."""
-    half = count // 2
-    chosen = begins[np.resize(rng.permutation(len(begins)), half)]
-    drawn = rng.uniform(z.min(axis=0), z.max(axis=0), (half, z.shape[1]))
-    return np.asarray(rng.permutation(np.concatenate([chosen, z[nearest(z, drawn)]])))
+class CandidateControllers:
+    """Trees that may be chosen: those of the last search, and those that have played."""
+
+    def __init__(self, experience: Experience, explorer: Explorer, settings: PlanTreeSettings) -> None:
+        self._experience = experience
+        self._explorer = explorer
+        self._settings = settings
+        self.players: list[CandidateController] = []
+
+    def next_player(self, seed: int, *, anew: bool, last: bool) -> int:
+        """Return the index of the next tree to play, after a search if `anew`, which may be the `last`."""
+        if anew:
+            self.players = self._search(seed, last=last)
+        return self.players.index(self._choose(self.players, seed, last=False))
+
+    def controller(self, seed: int, *, anew: bool) -> Controller:
+        """Return the controller of all that is known: of a new search, or of those that there are."""
+        candidates = [] if anew else self.players
+        chosen = self._choose(candidates or self._search(seed, last=True), seed, last=True)
+        return with_smallest_half(within_space(chosen.controller), self._experience.mirror)
+
+    def _search(self, seed: int, *, last: bool) -> list[CandidateController]:
+        """Return the candidates that have played, and those of a new search.
+
+        The last search is also made without the mirror that was found, which is kept only if it is as good.
+        """
+        experience = self._experience
+        played = [candidate for candidate in self.players if candidate.returns]
+        if not len(experience.memory):
+            return [CandidateController(idle_rules(experience.code, experience.task))]
+        mirror = experience.mirror
+        controllers = self._search_with(mirror, played, seed)
+        if last and mirror is not None and self._settings.mirror == "auto":
+            plain = self._search_with(None, played, seed)
+            rng = np.random.default_rng((seed, 2))
+            if not keeps_mirror(experience.memory, experience.code, self._settings, controllers, plain, rng):
+                experience.drop_mirror()
+                controllers = plain
+        return played + [CandidateController(controller) for controller in controllers]
+
+    def _search_with(
+        self, mirror: Mirror | None, played: list[CandidateController], seed: int
+    ) -> list[Controller]:
+        """Return the controllers of a search with a mirror, or without one."""
+        experience = self._experience
+        rng = np.random.default_rng((seed, 0))
+        memory = self._mirrored(mirror)
+        plan = self._explorer.final_plan(rng, mirror)
+        return search(
+            memory, plan, experience.code, self._settings, experience.task, played, rng, mirror=mirror
+        )
+
+    def _choose(self, candidates: list[CandidateController], seed: int, *, last: bool) -> CandidateController:
+        if len(candidates) == 1:
+            return candidates[0]
+        rng = np.random.default_rng((seed, 1))
+        memory = self._mirrored(self._experience.mirror)
+        return choose(memory, self._experience.code, self._settings, candidates, rng, last=last)
+
+    def _mirrored(self, mirror: Mirror | None) -> ReplayMemory:
+        """Return the memory, with its mirror images if there is a mirror."""
+        memory = self._experience.memory
+        return memory if mirror is None else mirror.memory(memory)

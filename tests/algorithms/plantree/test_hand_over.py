@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.algorithms.plantree_learner import learner
+from spaql.algorithms.plantree import learner
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import easy
