@@ -13,6 +13,7 @@ import spaql
 from browser import Page
 from spaql.cli import main
 from spaql.controllers import Controller, Laws, locked
+from spaql.controllers.mirrored import folded
 from spaql.export import controller_from_json
 from spaql.plugins.page.card import policy_card
 from spaql.plugins.page.play import STYLE, Play, compute_play, play_section
@@ -312,6 +313,38 @@ def test_a_dragged_threshold_moves_the_boundary_on_the_map(page: Page, tmp_path:
     assert page.run(f"spaqlPage.find({between})") in (1, 2)  # the rule holds now, and did not before
     assert tree.leaf_number(np.array(between)) in (3, 4)
     assert pixels(page) != before
+    assert page.errors == []
+
+
+@pytest.mark.parametrize("name", ["pendulum-plantree", "cartpole-plantree"])
+def test_a_mirrored_tree_is_edited_in_one_half(page: Page, name: str, tmp_path: Path) -> None:
+    design = spaql.zoo.load(name)
+    before = design.policy
+    (tmp_path / "page.html").write_text(policy_card(None, design, episodes=2))
+    page.open(tmp_path / "page.html", 1280, 800)
+    fold = folded(before)
+    assert page.run("document.querySelectorAll('#tree button.leaf').length") == fold.half.n_leaves
+    assert fold.heading == page.run("document.querySelector('#tree p').textContent")
+    bottoms = (
+        "[...document.querySelectorAll('#tree button')].map((one) => one.getBoundingClientRect().bottom)"
+    )
+    assert max(page.run(bottoms)) <= 800
+    page.run("document.querySelector('#tree button.rule').click()")
+    page.settle()
+    left, top, width, height = page.box("#edit-0")
+    middle = (left + width / 2, top + height / 2)
+    page.drag(middle, (left + 0.6 * width, middle[1]), (left + 0.7 * width, middle[1]))
+    file = tmp_path / "edited.json"
+    file.write_text(page.run("spaqlPage.saved()"))
+    after = controller_from_json(file)
+    assert folded(after).heading == fold.heading
+    assert folded(after).half.threshold[0] > fold.half.threshold[0]
+    seen = np.random.default_rng(0).uniform(-1, 1, (500, len(before.observations)))
+    assert (after.act(seen) != before.act(seen)).any()
+    assert (
+        page.run(f"{seen[:100].tolist()}.map((x) => spaqlPage.act(x)[0])")
+        == after.act(seen[:100]).ravel().tolist()
+    )
     assert page.errors == []
 
 

@@ -42,6 +42,45 @@ let leafCount = 0;
   return at;
 })(0, -1, false);
 
+/** Of rules that are their own mirror image one half is shown: the other has its leaves' numbers, and follows edits. */
+const mirror = data.mirror;
+if (mirror) {
+  leafCount = 0;
+  (function pair(below, above) {
+    const place = places[above], other = places[below];
+    other.shown = above;
+    if (place.leaf) { place.leaf = other.leaf = ++leafCount; return; }
+    const j = tree.nodes.feature[place.node], turned = j < inputs.length && mirror.images[j][1] < 0;
+    pair(turned ? other.right : other.left, place.left);
+    pair(turned ? other.left : other.right, place.right);
+  })(places[0].left, places[0].right);
+}
+
+/** The number after x. */
+function above(x) {
+  if (x === 0) return Number.MIN_VALUE;
+  const number = new Float64Array([x]), bits = new BigInt64Array(number.buffer);
+  bits[0] += x > 0 ? 1n : -1n;
+  return number[0];
+}
+
+/** Write the other half anew. */
+function reflect() {
+  if (!mirror) return;
+  const {nodes, laws: {gain, offset}, combinations} = tree;
+  for (let node = 1; node <= mirror.nodes; node++) {
+    const j = nodes.feature[node + mirror.nodes], cut = nodes.threshold[node + mirror.nodes];
+    nodes.threshold[node] = j < inputs.length && j >= 0 && mirror.images[j][1] < 0 ? above(-cut) : cut;
+  }
+  for (let row = 0; row < mirror.laws; row++) offset[row].forEach((c, k) => {
+    const image = row + mirror.laws, sign = listed ? 1 : mirror.signs[k];
+    if (listed) offset[image][mirror.actions[k]] = c;
+    else offset[image][k] = mirror.middle[k] + sign * (c - mirror.middle[k]) + 0;
+    mirror.images.forEach(([other, turn], j) => { gain[image][k][other] = turn * sign * gain[row][k][j] + 0; });
+  });
+  for (let s = 0; s < mirror.sums; s++) mirror.images.forEach(([other, turn], j) => { combinations[s + mirror.sums][other] = turn * combinations[s][j] + 0; });
+}
+
 /** offset + gain · seen, added in order, without gains of 0: to the last bit as in Python. */
 function affine(offset, gain, seen) {
   let total = offset;
@@ -684,15 +723,17 @@ function buildTree() {
     if (!place.leaf) { const list = document.createElement("ul"); list.append(write(place.left), write(place.right)); item.append(list); }
     return item;
   };
-  const root = document.createElement("ul");
-  root.append(write(0));
-  $("tree").replaceChildren(root);
-  $("size").textContent = `${leafCount} ${leafCount === 1 ? "leaf" : "leaves"}`;
+  const root = document.createElement("ul"), heading = document.createElement("p");
+  root.append(write(mirror ? places[0].right : 0));
+  heading.className = "soft"; heading.textContent = mirror ? `${mirror.heading}:` : "";
+  $("tree").replaceChildren(heading, root);
+  $("size").textContent = `${leafCount} ${leafCount === 1 ? "leaf" : "leaves"}${mirror ? ", and mirrored" : ""}`;
 }
 
 function labelTree() {
   places.forEach((place, at) => {
-    const mark = place.parent < 0 ? "" : `<b class="way">${place.lower ? "yes" : "no"}</b>`;
+    if (!buttons[at]) return;
+    const mark = place.parent < 0 || !buttons[place.parent] ? "" : `<b class="way">${place.lower ? "yes" : "no"}</b>`;
     buttons[at].innerHTML = mark + (place.leaf
       ? `<i style="background:${colour(place.leaf - 1)}">${place.leaf}</i><span>${escaped(lawText(tree.nodes.leaf[place.node]))}</span>`
       : `<span>${escaped(ruleText(place))}?</span>`);
@@ -701,7 +742,7 @@ function labelTree() {
 
 let shownLeaf = -1;
 function markTree() {
-  const way = new Set(), leaf = present().at, box = $("tree");
+  const way = new Set(), at = present().at, leaf = places[at].shown ?? at, box = $("tree");
   for (let at = leaf; at >= 0; at = places[at].parent) way.add(at);
   if (leaf !== shownLeaf) { // only the list is scrolled, not the page
     const top = buttons[leaf].offsetTop - box.offsetTop, low = top + buttons[leaf].offsetHeight;
@@ -743,11 +784,16 @@ function editable(at) {
   const add = (label, holder, start, key, reach, low, high) => found.push({label, holder, start, key, low: low ?? start[key] - reach, high: high ?? start[key] + reach});
   if (!place.leaf) {
     const j = tree.nodes.feature[node], at0 = original.nodes.threshold[node];
-    let reach = Math.max(Math.abs(at0), 0.1);
     const seen = view.before.flatMap((one) => one.given.filter((_, t) => t % 5 === 0))
       .map((s) => (j < dims ? s[j] : affine(0, original.combinations[j - dims], s)));
-    if (seen.length) reach = Math.max(...seen.map((x) => Math.abs(x - at0)), 1e-6);
-    add("threshold", tree.nodes.threshold, original.nodes.threshold, node, reach);
+    // The range of the observation; without one, of what the fixed episodes see.
+    const given = j < data.observationSpace.low.length && dims === data.observationSpace.low.length;
+    const [low, high] = [["low", Math.min], ["high", Math.max]].map(([end, most]) => {
+      const bound = given ? Number(data.observationSpace[end][j]) : NaN;
+      return Math.abs(bound) < 1e30 ? bound : most(at0, ...seen);
+    });
+    const side = mirror && j === original.nodes.feature[0] ? high / 1e6 : low; // below it is the other half
+    add("threshold", tree.nodes.threshold, original.nodes.threshold, node, 0, Math.max(low, side), high > low ? high : low + 1);
     if (j >= dims) tree.combinations[j - dims].forEach((w, k) => { if (original.combinations[j - dims][k] !== 0) add(`weight of ${plain(inputs[k])}`, tree.combinations[j - dims], original.combinations[j - dims], k, 2 * Math.abs(original.combinations[j - dims][k])); });
     return found;
   }
@@ -851,7 +897,7 @@ function moment() {
   const speed = pace() * data.timeStep, [length, word] = timeUnit(data.horizon * data.timeStep);
   $("clock").textContent = `${(view.t * data.timeStep / length).toFixed(data.timeStep < 0.01 ? 4 : 2)} ${word}${Math.abs(speed - 1) > 0.01 ? `, ${short(speed, 2)}× speed` : ""}`;
   const {at, action} = present(), returned = view.plan ? "return of this step test" : "return from here";
-  const said = `leaf ${places[at].leaf} of ${leafCount}: ${actionText(action)}; ${returned} ${short(view.path.total, 4)}${view.path.ended ? ", the episode ends" : view.path.lost ? ", and the equations have no numbers from there on" : ""}`;
+  const said = `leaf ${places[at].leaf} of ${leafCount}${places[at].shown ? ", in the mirror" : ""}: ${actionText(action)}; ${returned} ${short(view.path.total, 4)}${view.path.ended ? ", the episode ends" : view.path.lost ? ", and the equations have no numbers from there on" : ""}`;
   $("said").textContent = view.playing ? $("said").textContent : said;
 }
 function restart() {
@@ -860,7 +906,7 @@ function restart() {
   view.t = Math.min(view.t, view.path.states.length - 1);
   moment();
 }
-function update() { view.fixed = data.starts.map((start) => rollout(start)); restart(); labelTree(); markTree(); drawReturns(); drawLegend(); }
+function update() { reflect(); view.fixed = data.starts.map((start) => rollout(start)); restart(); labelTree(); markTree(); drawReturns(); drawLegend(); }
 function changed() { view.t = view.plan ? view.t : 0; later(update); }
 function moveTo(start) {
   stop(); view.start = start; view.t = 0;
@@ -975,7 +1021,7 @@ function begin() {
   if (view.plan) view.t = view.plan.steps[0] + 2; // there is more to see than at the start
   measureReaches();
   if (data.plan) buildPlan();
-  buildTree(); showView(); update(); choose(places.findIndex((place) => Controller === null || place.leaf));
+  buildTree(); showView(); update(); choose(places.findIndex((place, at) => buttons[at] && (Controller === null || place.leaf)));
   const resized = () => { moment(); drawReturns(); };
   new ResizeObserver(() => later(resized)).observe($("play"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { moment(); drawReturns(); drawLegend(); });

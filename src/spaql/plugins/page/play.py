@@ -15,12 +15,15 @@ from spaql.agents import Agent, Design
 from spaql.controllers import Controller
 from spaql.controllers.controller import VELOCITY
 from spaql.controllers.feature_table import formulas
+from spaql.controllers.file import with_own_rules
+from spaql.controllers.mirrored import Fold, folded
 from spaql.errors import SettingError
 from spaql.evaluation import find_bench
 from spaql.evaluation.step_test import StepPlan, has_step_test, step_plan
 from spaql.export.json_form import controller_data
 from spaql.export.languages.javascript import JavaScript, class_lines
 from spaql.export.machine import machine_of
+from spaql.kernels.controller import HIGH, LOW
 from spaql.languages import in_html, in_script
 from spaql.learned_plants import PlantModel
 from spaql.plugins.page.play_plant import PagePlant, equations, learned, nominal, quiet
@@ -75,6 +78,8 @@ class Play:
     """The numbers of the state that are the first axes of the map."""
     plan: StepPlan | None = None
     """The step test that the page begins with, where there are set-points."""
+    fold: Fold | None = None
+    """How one half of the rules is the image of the other, which alone is shown and edited."""
 
     def as_data(self) -> dict[str, Any]:
         """Return all but the code of the plant as data for JSON."""
@@ -97,6 +102,21 @@ class Play:
             "axes": list(self.axes),
             "starts": self.plant.starts.tolist(),
             "plan": None if self.plan is None else self._plan(self.plan),
+            "mirror": None if self.fold is None else self._mirror(self.fold),
+        }
+
+    def _mirror(self, fold: Fold) -> dict[str, Any]:
+        """Return how nodes, laws and sums of the lower half, which come first, follow from the upper one."""
+        limit = self.controller.frame.limit
+        return {
+            "heading": fold.heading.removesuffix(":"),
+            "nodes": self.controller.n_nodes // 2,
+            "laws": len(self.controller.laws) // 2,
+            "sums": len(self.controller.combinations) // 2,
+            "images": [fold.images.get(j, (j, 1)) for j in range(self.controller.dims)],
+            "signs": fold.action_signs,
+            "middle": [] if self.controller.discrete else (limit[[LOW, HIGH]].sum(axis=0) / 2).tolist(),
+            "actions": [fold.action_images.get(a, a) for a in range(len(self.controller.actions))],
         }
 
     def _plan(self, plan: StepPlan) -> dict[str, Any]:
@@ -157,7 +177,12 @@ def compute_play(source: Agent | Design, controller: Controller, *, seed: int = 
     own = dynamics is not None and dynamics.id.startswith("spaql/")
     drawn = _DRAWN.get(dynamics.id.removeprefix("spaql/"), "") if own and dynamics is not None else ""
     horizon = min(problem.horizon, _MOST_STEPS)
-    return Play(controller, plant, problem.name, horizon, float(time_step), drawn, low, high, axes, plan)
+    fold = None if controller.locks else folded(controller)
+    if fold is not None:  # with images of its own for each node and law
+        controller = fold.unfolded(with_own_rules(fold.half)) or controller
+    return Play(
+        controller, plant, problem.name, horizon, float(time_step), drawn, low, high, axes, plan, fold
+    )
 
 
 def _plant(
