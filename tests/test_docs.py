@@ -113,6 +113,20 @@ def test_cells_of_notebooks_run_in_order(notebook: Path, tmp_path: Path) -> None
     run_script(re.sub(r"^( *)%", r"\1pass  # %", code, flags=re.MULTILINE), tmp_path)
 
 
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_the_prose_of_notebooks_has_the_numbers_of_their_outputs(notebook: Path) -> None:
+    """Each decimal in a text is in an output or in the code, or on the page of docs that the text links."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    shown = "\n".join(json.dumps([cell["source"], cell["outputs"]]) for cell in cells if "outputs" in cell)
+    for cell in cells:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            pages = (notebook.parent / link for link in LINK.findall(text) if link.endswith(".md"))
+            known = shown + "".join(page.read_text(encoding="utf-8") for page in pages)
+            numbers = re.findall(r"(?<![\w.])-?\d[\d,]*\.\d+", text)
+            assert [number for number in numbers if number not in known] == []
+
+
 @pytest.mark.parametrize("notebook", LAB, ids=lambda notebook: notebook.stem)
 def test_every_exercise_of_the_lab_is_followed_by_its_folded_solution(notebook: Path) -> None:
     kinds = ""
