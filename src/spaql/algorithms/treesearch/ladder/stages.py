@@ -14,7 +14,7 @@ from spaql.algorithms.treesearch.ladder.block import Usual
 from spaql.algorithms.treesearch.ladder.lqr import lqr_racer, lqr_structure, swing_up_racer
 from spaql.algorithms.treesearch.ladder.rungs import SHARE, Rung, choose
 from spaql.algorithms.treesearch.ladder.state import FEWEST_JUDGED, Ladder
-from spaql.algorithms.treesearch.ladder.structures import CONSTANT, ENERGY, NEXT, Structure
+from spaql.algorithms.treesearch.ladder.structures import CHANGE, CONSTANT, ENERGY, INTEGRAL, NEXT, Structure
 from spaql.algorithms.treesearch.racer import LEAST_OF_BEST, Racer
 from spaql.algorithms.treesearch.trees import find_leaf, pick, random_cut, split
 from spaql.classical import linearise, operating_point
@@ -36,6 +36,8 @@ _SWINGS = 2
 """How often they are searched: one search alone may end in a swing-up that loses some starts."""
 _ROUNDS = 3
 """Rounds of the race."""
+_FEW = 1000
+"""With a budget of fewer episodes there is one round, of structures without an error in steady state."""
 _MOVEMENT = 30
 """The price of movement is a share of so many returns: 3 % for the whole range in every sample."""
 _JUDGEMENTS = 40
@@ -66,7 +68,7 @@ def measure(ladder: Ladder, rng: Rng) -> None:
         ladder.stage = "swing_up"
         return
     for form, plain in ladder.signals.plain:
-        if ladder.signals.has(plain):
+        if ladder.signals.has(plain) and (_n_rounds(ladder) > 1 or {INTEGRAL, CHANGE} & {*plain}):
             block = ladder.block(Structure(form, plain))
             ladder.racers.append((block.structure, Racer.of(block.one_law(), least=1.0)))
     ladder.stage = "race"
@@ -118,7 +120,7 @@ def race(ladder: Ladder, rng: Rng) -> None:
 
     After the first round, each of these races against itself with a derivative.
     """
-    share = _RACE / _ROUNDS * ladder.budget / len(ladder.racers)
+    share = _RACE / _n_rounds(ladder) * ladder.budget / len(ladder.racers)
     structure, racer = ladder.racers[ladder.turn]
     ladder.use(structure)
     racer.run(ladder.evaluator, share, 2 * share, rng)
@@ -137,8 +139,13 @@ def race(ladder: Ladder, rng: Rng) -> None:
         ladder.racers += [_with_derivative(ladder, tried[i]) for i in kept]
     ladder.round = ladder.round + 1
     ladder.turn = 0
-    if ladder.round == _ROUNDS:
+    if ladder.round == _n_rounds(ladder):
         ladder.stage = "all"
+
+
+def _n_rounds(ladder: Ladder) -> int:
+    """Return the rounds of the race: with few episodes, judging more would leave none for the regulator."""
+    return _ROUNDS if ladder.budget >= _FEW * ladder.evaluator.horizon else 1
 
 
 def priced(ladder: Ladder, tried: list[Rung]) -> list[Rung]:
