@@ -5,7 +5,7 @@ import pytest
 
 import spaql
 from spaql.algorithms.treesearch.ladder.block import Block, Usual
-from spaql.algorithms.treesearch.ladder.structures import Signals, Structure
+from spaql.algorithms.treesearch.ladder.structures import PlantSignals, Structure
 from spaql.classical import PIDPolicy, operating_point
 from spaql.controllers.controller import POSITION, VELOCITY
 from spaql.controllers.law_names import law_names
@@ -63,7 +63,7 @@ def test_absolute_units_are_as_good_as_deviations() -> None:
 
 @pytest.mark.parametrize("structure", [PID, VELOCITY_PID], ids=lambda one: one.name)
 def test_a_step_of_the_set_point_does_not_kick_the_derivative(structure: Structure) -> None:
-    signals = Signals.of(spaql.make_problem("spaql/Oven-v0"))
+    signals = PlantSignals.of(spaql.make_problem("spaql/Oven-v0"))
     assert signals is not None
     block = Block.of(signals, structure, Usual({"error": 20.0}))
     tree = block.one_law()
@@ -86,7 +86,7 @@ def test_a_pid_controller_does_not_kick() -> None:
 
 
 def test_laws_are_named_with_the_weight_of_the_set_point() -> None:
-    signals = Signals.of(spaql.make_problem("spaql/Oven-v0"))
+    signals = PlantSignals.of(spaql.make_problem("spaql/Oven-v0"))
     assert signals is not None
     structure = PID.with_kinds((*PID.kinds, "set-point weights"))
     block = Block.of(signals, structure, Usual({}, (90.0, 90.0), (0.25,)))

@@ -22,7 +22,7 @@ from spaql.algorithms.treesearch.ladder.lqr import (
 )
 from spaql.algorithms.treesearch.ladder.rungs import Rung, choose
 from spaql.algorithms.treesearch.ladder.state import Ladder
-from spaql.algorithms.treesearch.ladder.structures import Signals, Structure
+from spaql.algorithms.treesearch.ladder.structures import PlantSignals, Structure
 from spaql.algorithms.treesearch.trees import split
 from spaql.classical import LQRPolicy, falling_rate, linearise, operating_point
 from spaql.controllers import Controller
@@ -45,7 +45,7 @@ POLE = Structure(POSITION, ("regulator at the top", "energy"))
 
 
 def block_of(env: str, structure: Structure) -> Block:
-    signals = Signals.of(spaql.make_problem(env, horizon=40))
+    signals = PlantSignals.of(spaql.make_problem(env, horizon=40))
     assert signals is not None
     return Block.of(signals, structure, Usual({"error": 20.0}))
 
@@ -273,7 +273,7 @@ def test_a_damaged_ladder_is_refused() -> None:
 @pytest.mark.parametrize("env", PLANTS)
 def test_the_law_of_a_regulator_acts_as_the_regulator(env: str) -> None:
     problem = spaql.make_problem(env)
-    signals = Signals.of(problem)
+    signals = PlantSignals.of(problem)
     plant = linearise(problem)
     assert signals is not None
     sizes = {f"error{of}": 100.0 for _, _, of in signals.pairs}  # no integral is cut
@@ -298,7 +298,7 @@ def test_the_law_of_a_regulator_acts_as_the_regulator(env: str) -> None:
 
 def test_problems_without_set_points_and_without_a_pole_have_no_ladder() -> None:
     for env in ("Pendulum-v1", "MountainCarContinuous-v0"):
-        assert Signals.of(spaql.make_problem(env)) is None
+        assert PlantSignals.of(spaql.make_problem(env)) is None
 
 
 def test_a_compiled_episode_of_a_pole_is_that_of_its_controller() -> None:

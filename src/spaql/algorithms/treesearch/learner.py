@@ -16,7 +16,7 @@ from spaql.algorithms.treesearch.evaluator import CandidateEvaluator
 from spaql.algorithms.treesearch.ladder.stages import PHASES as LADDER_PHASES
 from spaql.algorithms.treesearch.ladder.stages import advance as advance_ladder
 from spaql.algorithms.treesearch.ladder.state import Ladder
-from spaql.algorithms.treesearch.ladder.structures import Signals
+from spaql.algorithms.treesearch.ladder.structures import PlantSignals
 from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, idle_controller, to_rules
 from spaql.algorithms.treesearch.search import PHASES, advance
 from spaql.algorithms.treesearch.search_state import SearchState
@@ -57,7 +57,7 @@ class TreeSearchLearner(Algorithm):
             raise SettingError("movement_price is for actions that are numbers, and these are a list.")
         self.settings = settings
         self._over(idle_controller(problem, memory=settings.memory))
-        signals = None if settings.memory else Signals.of(problem)
+        signals = None if settings.memory else PlantSignals.of(problem)
         self.ladder = Ladder(settings, self.search.evaluator, signals) if signals else None
         """The search for a controller over features, where set-points or a pole are declared."""
         self._law: Controller | None = None

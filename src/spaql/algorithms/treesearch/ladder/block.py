@@ -9,7 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from spaql.algorithms.rule_learners import without_units
-from spaql.algorithms.treesearch.ladder.structures import CONSTANT, ERROR, NUMBERS, SQUARE, Signals, Structure
+from spaql.algorithms.treesearch.ladder.structures import (
+    CONSTANT,
+    ERROR,
+    NUMBERS,
+    SQUARE,
+    PlantSignals,
+    Structure,
+)
 from spaql.algorithms.treesearch.rule_trees import rules_and_laws
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, split
 from spaql.classical import OperatingPoint
@@ -52,14 +59,14 @@ class Usual(NamedTuple):
 class Block:
     """A structure with its features and the units in which the numbers of its laws are searched."""
 
-    signals: Signals
+    signals: PlantSignals
     structure: Structure
     features: tuple[Feature, ...]
     frame: Frame
     units: Units
 
     @classmethod
-    def of(cls, signals: Signals, structure: Structure, usual: Usual) -> Block:
+    def of(cls, signals: PlantSignals, structure: Structure, usual: Usual) -> Block:
         """Return the block of a structure, in which numbers of 0 hold the plant at its operating point."""
         sizes = usual.sizes
         features = signals.features(structure, sizes)
@@ -183,7 +190,7 @@ class Block:
         )
 
 
-def _size(feature: Feature, sizes: Mapping[str, float], signals: Signals, span: Floats) -> float:
+def _size(feature: Feature, sizes: Mapping[str, float], signals: PlantSignals, span: Floats) -> float:
     """Return the usual magnitude of a feature: measured, but for integrals and actions."""
     if isinstance(feature, Integral):
         whole = signals.problem.horizon * signals.sample_time
@@ -193,7 +200,7 @@ def _size(feature: Feature, sizes: Mapping[str, float], signals: Signals, span: 
     return sizes.get(feature.name, 1.0)
 
 
-def _centre(feature: Feature, usual: Usual, signals: Signals) -> float:
+def _centre(feature: Feature, usual: Usual, signals: PlantSignals) -> float:
     """Return a feature at the operating point: 0 but for what is observed, and for last actions."""
     if isinstance(feature, Observed) and usual.observation:
         return usual.observation[without_units(signals.observations).index(feature.of)]

@@ -17,8 +17,8 @@ from spaql.algorithms.treesearch.ladder.structures import (
     OTHERS,
     SETPOINTS,
     SQUARE,
+    PlantSignals,
     Pole,
-    Signals,
     Structure,
 )
 from spaql.algorithms.treesearch.racer import Racer
@@ -35,7 +35,7 @@ _LARGEST = 12.0
 """Logarithms of weights are within this."""
 
 
-def lqr_structure(signals: Signals, plant: LinearPlant) -> Structure:
+def lqr_structure(signals: PlantSignals, plant: LinearPlant) -> Structure:
     """Return the structure of a regulator with integral action, about the rest of the present set-points."""
     kinds = [ERROR, INTEGRAL, SETPOINTS]
     kinds += [OTHERS] * bool(signals.others) + [LAST] * bool(plant.delay)

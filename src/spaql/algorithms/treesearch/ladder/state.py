@@ -19,7 +19,7 @@ from spaql.algorithms.saved import Arrays, Data, State, part, prefixed, require,
 from spaql.algorithms.treesearch.evaluator import DIGITS, CandidateEvaluator
 from spaql.algorithms.treesearch.ladder.block import Block, Usual
 from spaql.algorithms.treesearch.ladder.rungs import Nominal, Rung, choose
-from spaql.algorithms.treesearch.ladder.structures import ORDER, Signals, Structure
+from spaql.algorithms.treesearch.ladder.structures import ORDER, PlantSignals, Structure
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.trees import CandidateTree
@@ -48,7 +48,9 @@ _RESTED = 16
 class Ladder:
     """The state of a search for a controller with memory."""
 
-    def __init__(self, settings: TreeSearchSettings, evaluator: CandidateEvaluator, signals: Signals) -> None:
+    def __init__(
+        self, settings: TreeSearchSettings, evaluator: CandidateEvaluator, signals: PlantSignals
+    ) -> None:
         self.settings = settings
         self.evaluator = evaluator
         self.signals = signals

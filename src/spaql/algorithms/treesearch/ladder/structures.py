@@ -135,7 +135,7 @@ class Pole:
 
 
 @dataclass(frozen=True)
-class Signals:
+class PlantSignals:
     """What the numbers of a problem mean: outputs with their set-points, other numbers, and a pole."""
 
     problem: Problem
@@ -144,7 +144,7 @@ class Signals:
     pole: Pole | None
 
     @classmethod
-    def of(cls, problem: Problem) -> Signals | None:
+    def of(cls, problem: Problem) -> PlantSignals | None:
         """Return the signals that a problem declares; None without set-points and without a pole."""
         observations = observations_of(problem)
         pole = Pole.of(problem, observations)
