@@ -69,7 +69,9 @@ def _identity(stages: Stages, problem: Problem, command: str) -> str:
     hashes |= {f"plant: {part}": digest for part, digest in problem.plant.items()}
     rows = [{"what": name, "SHA-256": digest} for name, digest in hashes.items()]
     used = ", ".join(f"{name} {version}" for name, version in versions().items())
-    again = paragraphs("This command makes it again, with the same bytes but for times:") + code(command)
+    again = paragraphs(
+        "In a new folder this command makes the same controller, if its training was not continued:"
+    ) + code(command)
     return table(rows, kind="words") + paragraphs(f"Made with {used}.") + again
 
 
