@@ -79,6 +79,8 @@ def edit(
       spaql evaluate edited.spaql --episodes 500
     """
     from spaql.controllers import controller_of, edited, locked, moved
+    from spaql.controllers.edit import replaced
+    from spaql.export import controller_from_json
 
     law = bool(offset or gain)
     if file is not None and (leaf, rule, action, threshold, law, lock) != (None,) * 4 + (False,) * 2:
@@ -93,7 +95,7 @@ def edit(
     what: dict[str, Any]
     before = controller_of(source)
     if file is not None:
-        after = _from_file(file, before)
+        after = replaced(before, controller_from_json(file), str(file))
         what = {"tree": file.name}
     elif leaf is None:
         assert rule is not None
@@ -152,48 +154,6 @@ def _saved(
         )
     Design(after, source.problem, {"from": run.name, **what}).save(out)
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))
-
-
-def _from_file(file: Path, before: Controller) -> Controller:
-    """Return the controller of a JSON file: its rules and laws may differ except where they are locked."""
-    from dataclasses import replace
-
-    from spaql.errors import SettingError
-    from spaql.export import controller_from_json
-
-    after = controller_from_json(file)
-    if _declared(after) != _declared(before):
-        raise SettingError(f"The controller in {file} has other features, limits or spaces than RUN.")
-    if not before.locks:
-        return after
-    if not _same_locked(after, before):
-        raise SettingError(f"The tree in {file} changes a rule or a leaf that is locked in RUN.")
-    return replace(after, locks=before.locks)
-
-
-def _declared(controller: Controller) -> tuple[Any, ...]:
-    """Return all of a controller except its rules and laws."""
-    from spaql.controllers.file import memory_to
-
-    spaces = (controller.observation_space, controller.action_space)
-    names = (controller.observations, controller.actions)
-    return (*spaces, *names, controller.features, memory_to(controller))
-
-
-def _same_locked(after: Controller, before: Controller) -> bool:
-    """Return whether a controller has the rules of another, and its laws where they are locked."""
-    import numpy as np
-
-    parts = ("feature", "threshold", "left", "right", "leaf", "combinations")
-    if not all(np.array_equal(getattr(after, part), getattr(before, part)) for part in parts):
-        return False
-    if len(after.laws) != len(before.laws):
-        return False
-    rows = [lock.row for lock in before.locks]
-    laws = ("gain", "offset")
-    return all(
-        np.array_equal(getattr(after.laws, part)[rows], getattr(before.laws, part)[rows]) for part in laws
-    )
 
 
 def _offsets(values: tuple[str, ...]) -> float | dict[str, float] | None:

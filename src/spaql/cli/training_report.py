@@ -45,9 +45,9 @@ def training_report(
 
 def verdict_text(data: dict[str, Any], verdict: Verdict, folder: Path) -> str:
     """Store a verdict in a run folder, and add it to the data; returns it as a paragraph."""
-    from spaql.cli.verify import store, verdict_data
+    from spaql.cli.verify import store
 
-    data["verified"] = verdict_data(verdict)
+    data["verified"] = verdict.as_data()
     return f"\n\n{verdict.text}{store(verdict, folder)}"
 
 

@@ -113,7 +113,7 @@ def verify(
     files, about, missing = _write(verdict, map_file, axes, certificate)
     wrote = "".join(f"\nWrote {file}." for file in files) + about + store(verdict, run)
     return Report(
-        verdict_data(verdict) | {"files": files} | ({"no_certificate": missing} if missing else {}),
+        verdict.as_data() | {"files": files} | ({"no_certificate": missing} if missing else {}),
         verdict.text + wrote + (missing and f"\nNo certificate is written. {missing}"),
         code=1 if missing else 0,
     )
@@ -184,27 +184,6 @@ def _check(file: Path, run: Path | None, options: dict[str, Any]) -> Report:
     else:
         result = load_hook("check_of_run")(file, read_to_play(existing_run(run)), **options)
     return Report(result.data, result.text, code=0 if result.holds else 1)
-
-
-def verdict_data(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as JSON data."""
-    counterexample = verdict.counterexample
-    return {
-        "plant": verdict.plant,
-        "statement": verdict.sentence,
-        "proven": verdict.proven,
-        "refuted": verdict.refuted,
-        "undecided": verdict.undecided,
-        "seconds": verdict.seconds,
-        "finished": verdict.finished,
-        "longest": verdict.longest,
-        "counterexample": None if counterexample is None else list(counterexample.start),
-        "why": None if counterexample is None else counterexample.why,
-        "step": None if counterexample is None else counterexample.step,
-        "numbers": list(verdict.names),
-        "left_out": list(verdict.left_out),
-        "remarks": list(verdict.remarks),
-    }
 
 
 class _Bar:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.controllers.controller import VELOCITY, Controller
-from spaql.controllers.file import with_own_rules
+from spaql.controllers.file import memory_to, with_own_rules
 from spaql.controllers.laws import Laws
 from spaql.controllers.limits import checked_action
 from spaql.controllers.minimise import tree_of
@@ -337,3 +337,35 @@ def _only(tree: Controller, setting: str, value: object) -> int:
 def _last(tree: Controller, laws: Laws) -> tuple[Laws, int]:
     """Return a table, and the first row that is equal to its last one."""
     return laws, int(laws.first_equal(discrete=tree.discrete)[-1])
+
+
+def replaced(before: Controller, after: Controller, source: str) -> Controller:
+    """Return a controller with the parameters of another, which may differ where the first is not locked."""
+    if _declared(after) != _declared(before):
+        raise SettingError(f"The controller in {source} has other features, limits or spaces.")
+    if not before.locks:
+        return after
+    if not _same_locked(after, before):
+        raise SettingError(f"The tree in {source} changes a rule or a leaf that is locked.")
+    return dataclasses.replace(after, locks=before.locks)
+
+
+def _declared(controller: Controller) -> tuple[Any, ...]:
+    """Return all of a controller except its rules and laws."""
+    spaces = (controller.observation_space, controller.action_space)
+    names = (controller.observations, controller.actions)
+    return (*spaces, *names, controller.features, memory_to(controller))
+
+
+def _same_locked(after: Controller, before: Controller) -> bool:
+    """Return whether a controller has the rules of another, and its laws where they are locked."""
+    parts = ("feature", "threshold", "left", "right", "leaf", "combinations")
+    if not all(np.array_equal(getattr(after, part), getattr(before, part)) for part in parts):
+        return False
+    if len(after.laws) != len(before.laws):
+        return False
+    rows = [lock.row for lock in before.locks]
+    laws = ("gain", "offset")
+    return all(
+        np.array_equal(getattr(after.laws, part)[rows], getattr(before.laws, part)[rows]) for part in laws
+    )

@@ -63,6 +63,26 @@ class Verdict:
         """The statement in words, with the angles of which it holds up to whole turns."""
         return self.statement.sentence(self.turning)
 
+    def as_data(self) -> dict[str, Any]:
+        """Return the verdict as plain data."""
+        counterexample = self.counterexample
+        return {
+            "plant": self.plant,
+            "statement": self.sentence,
+            "proven": self.proven,
+            "refuted": self.refuted,
+            "undecided": self.undecided,
+            "seconds": self.seconds,
+            "finished": self.finished,
+            "longest": self.longest,
+            "counterexample": None if counterexample is None else list(counterexample.start),
+            "why": None if counterexample is None else counterexample.why,
+            "step": None if counterexample is None else counterexample.step,
+            "numbers": list(self.names),
+            "left_out": list(self.left_out),
+            "remarks": list(self.remarks),
+        }
+
     @property
     def text(self) -> str:
         """One sentence for each of proven, refuted and undecided."""
