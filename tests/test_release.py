@@ -54,12 +54,11 @@ def test_the_recipe_runs_with_the_dependencies_of_the_project() -> None:
     assert listed == {*PROJECT["dependencies"], f"python{PROJECT['requires-python']}"}
 
 
-def test_the_citation_is_valid() -> None:
-    cffconvert = pytest.importorskip("cffconvert")
-    citation = cffconvert.Citation((ROOT / "CITATION.cff").read_text())
-    citation.validate()
+def test_the_citation_names_the_paper() -> None:
+    """That it is valid, `.ci/release` asks cffconvert, which needs an old jsonschema."""
+    text = (ROOT / "CITATION.cff").read_text()
     related = json.loads((ROOT / ".zenodo.json").read_text())["related_identifiers"][0]
-    assert related["identifier"] in citation.cffstr
+    assert f'doi: "{related["identifier"]}"' in text
 
 
 @pytest.mark.skipif(not (ROOT / ".github").exists(), reason="a source distribution has no workflows")
