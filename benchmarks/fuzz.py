@@ -50,7 +50,6 @@ from spaql.agents import agent, design, history, problem_file
 from spaql.algorithms import replay
 from spaql.cli import main as command_line
 from spaql.controllers import file as controller_file
-from spaql.learned_plants import PlantModel, plant_file, simulator, text
 from spaql.plugins.sweeps.results_command import summarise
 from spaql.plugins.sweeps.store import RunStore
 from spaql.plugins.sweeps.study import read_study
@@ -108,9 +107,7 @@ def grow(folder: Path) -> list[bytes]:
     ):
         trained = make(env, seed=1, **options).learn(**budget, progress_bar=False)
         save(trained)
-        if make is spaql.PlanTree:
-            save(trained.model)
-        elif make is not spaql.AQL:
+        if make not in (spaql.AQL, spaql.PlanTree):
             save(spaql.Design(spaql.controller_of(trained), trained.problem))
     return files
 
@@ -120,9 +117,6 @@ def use_model(folder: Path, content: bytes) -> None:
     path = folder / "mutant.spaql"
     path.write_bytes(content)
     WATCH.on = True
-    if archive.load(path).data.get("kind") == "plant":
-        use_plant(PlantModel.load(path))
-        return
     model = spaql.load(path)
     str(model.policy)
     batch = np.random.default_rng(0).normal(size=(3, *model.problem.states.space.shape))
@@ -130,18 +124,6 @@ def use_model(folder: Path, content: bytes) -> None:
     if isinstance(model, spaql.Agent) and not all(model.problem.actions.space.contains(a) for a in actions):
         raise AssertionError(f"{actions} are no actions of {model.problem.actions.space}")
     archive.dumps(*problem_file.problem_to(model.problem))
-
-
-def use_plant(model: PlantModel) -> None:
-    """Predict with a learned plant, show it, play in it, and write it again."""
-    told = model.predict(model.starts[:3], [model.action_space.sample() for _ in model.starts[:3]])
-    if not np.all((told.ends >= 0) & (told.ends <= 1)):
-        raise AssertionError(f"{told.ends} are no chances")
-    world = simulator(model)
-    world.reset(seed=0)
-    world.step(model.action_space.sample())
-    text(model)
-    archive.dumps(*plant_file.plant_to(model))
 
 
 STUDY = b"""
@@ -340,7 +322,6 @@ READERS = (
     history,
     replay,
     design,
-    plant_file,
 )
 
 

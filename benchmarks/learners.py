@@ -25,7 +25,7 @@ from gymnasium.spaces import Box, Discrete
 import spaql
 from spaql.controllers.mirrored import folded, leaves_to_read
 from spaql.problems import find_dynamics
-from spaql.problems.disturbed_env import DisturbedEnv
+from spaql.problems.environment import DisturbedEnv
 from studies import Row, column, groups, parser, run, show, spread
 
 ENVIRONMENTS = ("Pendulum-v1", "CartPole-v1", "MountainCar-v0", "Acrobot-v1", "MountainCarContinuous-v0")

@@ -32,7 +32,7 @@ from spaql.formatting import number, places, with_interval
 from spaql.plugins.compare.baselines import CLASSICAL
 from spaql.plugins.compare.baselines.classical import ClassicalPolicy
 from spaql.tables import markdown
-from spaql.zoo.entries import CONTROLLERS, ENTRIES, entry_from
+from spaql.zoo import CONTROLLERS, ENTRIES, entry_from
 from studies import parser
 
 ROOT = Path(__file__).parents[1]

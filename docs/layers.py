@@ -17,7 +17,7 @@ CONTENTS = {
     "verify": "statements about closed loops: proven, refuted or undecided",
     "export": "C, PLC, ONNX, Python, JSON; equivalence check",
     "classical": "PID and LQR, tuned",
-    "learned_plants": "piecewise affine: print, save, simulate",
+    "learned_plants": "piecewise affine: print, simulate",
     "simulate": "plays episodes, compiled or in Gymnasium, and counts every step",
     "controllers": "raw observation in, raw action out: features, rules, laws; build, simplify, edit",
     "partition": "balls over the standard cube",

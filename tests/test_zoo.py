@@ -10,7 +10,7 @@ import spaql
 from spaql import zoo
 from spaql.plugins.compare.study import PROBLEMS
 from spaql.registration import HORIZONS
-from spaql.zoo.entries import entry_from
+from spaql.zoo import entry_from
 
 ROOT = Path(__file__).parents[1]
 CHEAP = ("cartpole-treesearch", "dc-motor-treesearch")

@@ -12,11 +12,9 @@ import pytest
 import spaql
 from spaql import archive
 from spaql.agents import agent_types
-from spaql.learned_plants import PlantModel
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "tests" / "golden").glob("*/*.spaql"))
-PLANTS = [path for path in FILES if path.stem.startswith("plant-")]
 ACTED = runpy.run_path(str(ROOT / "tests" / "golden" / "make.py"))["acted"]
 SCHEMA = json.loads((ROOT / "docs" / "model-file.schema.json").read_text())
 
@@ -28,19 +26,10 @@ def name(path: Path) -> str:
 def test_every_algorithm_has_a_golden_file() -> None:
     kinds = {data.get("algorithm", data["kind"]) for data in (archive.load(path).data for path in FILES)}
     shipped = {name for name, agent in agent_types().items() if agent.__module__ == "spaql.agents.registry"}
-    assert kinds == shipped | {"controller", "plant"}
+    assert kinds == shipped | {"controller"}
 
 
-@pytest.mark.parametrize("path", PLANTS, ids=name)
-def test_a_golden_plant_predicts_as_it_did(path: Path) -> None:
-    model = PlantModel.load(path)
-    with np.load(path.with_suffix(".npz")) as kept:
-        told = model.predict(kept["observations"], kept["actions"])
-        for part, array in told._asdict().items():
-            assert array.tobytes() == kept[f"told_{part}"].tobytes()
-
-
-@pytest.mark.parametrize("path", [path for path in FILES if path not in PLANTS], ids=name)
+@pytest.mark.parametrize("path", FILES, ids=name)
 def test_a_golden_file_acts_as_it_did(path: Path, tmp_path: Path) -> None:
     model = spaql.load(path)
     with np.load(path.with_suffix(".npz")) as kept:

@@ -16,7 +16,6 @@ import spaql
 from nightly import thorough
 from spaql import archive
 from spaql.agents import Design
-from spaql.learned_plants import PlantModel, simulator
 
 FUZZ = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
 HUGE = 10**18
@@ -108,7 +107,6 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "0.1"
 def compiled() -> None:
     """Load a sound file first: what compiling takes is not what a file takes."""
     spaql.load(GOLDEN / "aql-pendulum5.spaql")
-    PlantModel.load(GOLDEN / "plant-plantree-pendulum.spaql")
 
 
 def golden(name: str) -> archive.Document:
@@ -212,63 +210,6 @@ def test_laws_are_finite(tmp_path: Path) -> None:
         refused(tmp_path / "a.spaql", document.data, bad)
 
 
-PLANT = [
-    ("observation_space", {"kind": "box", "low": [], "high": [], "shape": [0], "dtype": "float32"}),
-    ("observation_space", {"kind": "discrete", "n": 3, "start": 0}),
-    ("action_space", {"kind": "discrete", "n": HUGE // 1000, "start": 0}),
-    ("actions", []),
-    ("observations", ["x"]),
-    ("horizon", 0),
-    ("steps", -1),
-    ("kind", "agent"),
-]
-CELLS = [
-    ("plant.feature", np.full(27, 3)),
-    ("plant.left", np.zeros(27, np.int64)),
-    ("plant.cell", np.zeros(27, np.int64)),
-    ("plant.law", np.full((14, 4, 6), np.nan)),
-    ("plant.axes", np.zeros((14, 3))),
-    ("plant.scale", np.zeros(3)),
-    ("plant.rewards", np.array([1.0, 0.0, 0.0])),
-    ("plant.end_chance", np.array([2.0])),
-    ("plant.end_score", np.zeros(2)),
-    ("samples", np.full(14, -1)),
-    ("starts", np.zeros((0, 3))),
-    ("seen", np.full((2, 3), np.inf)),
-]
-
-
-@pytest.mark.parametrize(("path", "value"), PLANT, ids=lambda x: str(x)[:40])
-def test_plants_that_nobody_learned_are_refused(path: str, value: object, tmp_path: Path) -> None:
-    document = golden("plant-plantree-pendulum")
-    data = changed(document.data, path, value)
-    refused(tmp_path / "a.spaql", data, document.arrays, PlantModel.load)
-
-
-@pytest.mark.parametrize(("name", "array"), CELLS, ids=lambda x: str(x)[:40])
-def test_cells_that_no_plant_has_are_refused(name: str, array: np.ndarray, tmp_path: Path) -> None:
-    document = golden("plant-plantree-pendulum")
-    assert document.arrays[name].dtype == array.dtype
-    refused(tmp_path / "a.spaql", document.data, document.arrays | {name: array}, PlantModel.load)
-
-
-def test_a_plant_whose_actions_nobody_named_is_refused(tmp_path: Path) -> None:
-    document = golden("plant-plantree-pendulum")
-    endless = {"action_space": {"kind": "discrete", "n": 2**40, "start": 0}, "actions": []}
-    archive.save(tmp_path / "a.spaql", document.data | endless, document.arrays)
-    with pytest.raises(spaql.ArchiveError, match="does not name the actions"):
-        PlantModel.load(tmp_path / "a.spaql")
-
-
-def test_a_plant_that_overflows_is_a_bad_environment(tmp_path: Path) -> None:
-    document = golden("plant-plantree-pendulum")
-    laws = np.where(np.arange(6) % 2, 1e308, -1e308) * np.ones_like(document.arrays["plant.law"])
-    archive.save(tmp_path / "a.spaql", document.data, document.arrays | {"plant.law": laws})
-    agent = spaql.SPAQL(simulator(tmp_path / "a.spaql"), rollouts=1, seed=0)
-    with pytest.raises(spaql.BadEnvironmentError):
-        agent.learn(iterations=1, progress_bar=False)
-
-
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.spaql")), ids=lambda path: path.stem)
 def test_no_array_takes_more_than_twice_its_file(path: Path, tmp_path: Path) -> None:
     """Neither many numbers, nor small ones that would be made large."""
@@ -300,7 +241,7 @@ def test_a_header_takes_little_memory(tmp_path: Path) -> None:
     body = len(text).to_bytes(8, "little") + text
     path = tmp_path / "a.spaql"
     path.write_bytes(b"spaql\0\0\1" + hashlib.sha256(body).digest() + body)
-    for load in (spaql.load, Design.load, PlantModel.load):
+    for load in (spaql.load, Design.load):
         with pytest.raises(spaql.ArchiveError, match="a header of"):
             load(path)
         assert peak_of(path, load) < 3 * len(body)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import spaql
 from sent_worlds import TANK, Own, Walk
-from spaql.agents.train_tries import select
-from spaql.agents.tries import Try, pick
+from spaql.agents.tries import Try, pick, select
 from spaql.errors import SettingError
 from spaql.simulate.seeds import try_seeds
 

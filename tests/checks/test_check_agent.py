@@ -98,11 +98,6 @@ class GlobalDraws:
     """Draws from generators that are everybody's."""
 
     @staticmethod
-    def begin(self, observation):
-        SPAQLLearner.begin(self, observation)
-        np.random.random()  # noqa: NPY002
-
-    @staticmethod
     def act(self, rng):
         return SPAQLLearner.act(self, np.random.default_rng(random.randrange(10**9)))
 
@@ -152,32 +147,30 @@ def worn(self, *args, **kwargs):
         raise
 
 
-def learn_infinities(self, reward, observation, terminated):
-    SPAQLLearner.learn(self, reward, observation, terminated)
-    if reward > 1e300:
-        self.trainee.balls.q[0] = np.inf
-
-
 FAULTY = {
-    "an untrained policy acts": lambda: agent(policy=property(acts_only_when_trained)),
-    "a batch gives a row each": lambda: predicting(
-        lambda actions, seen: actions[:-1] if seen.ndim > 1 else actions
-    ),
-    "a batch is as its observations": lambda: predicting(first_differs),
-    "far observations are given actions": lambda: predicting(far_away),
-    "acting teaches nothing": lambda: before_acting(learns_by_acting),
-    "a loaded agent acts as before": lambda: learner(restore=forgets_the_best),
-    "saving again gives the same bytes": lambda: learner(restore=forgets_the_growth),
-    "training goes on to the same bytes": lambda: learner(restore=forgets_the_growth),
-    "a copy is independent": lambda: agent(__deepcopy__=shallow),
-    "the same seed gives the same bytes": lambda: learner(act=GlobalDraws.act),
-    "learning leaves global generators alone": lambda: learner(begin=GlobalDraws.begin),
-    "the history counts steps": lambda: history_of(set_column("training_steps", lambda i, x: 5)),
-    "the history is finite": lambda: history_of(set_column("mean_return", lambda i, x: float("nan"))),
-    "settings out of range are refused": lambda: agent(__init__=takes_any_rollouts),
-    "evaluations repeat": lambda: agent(policy=property(lambda self: Moody(self.problem))),
-    "a world that raises teaches nothing": lambda: agent(learn=worn),
-    "large rewards leave a sound agent": lambda: learner(learn=learn_infinities),
+    "actions are in their space": [
+        lambda: agent(policy=property(acts_only_when_trained)),
+        lambda: predicting(lambda actions, seen: actions[:-1] if seen.ndim > 1 else actions),
+        lambda: predicting(far_away),
+    ],
+    "a batch is as its observations": [lambda: predicting(first_differs)],
+    "acting teaches nothing": [
+        lambda: before_acting(learns_by_acting),
+        lambda: agent(policy=property(lambda self: Moody(self.problem))),
+    ],
+    "a loaded agent is as it was saved": [
+        lambda: learner(restore=forgets_the_best),
+        lambda: learner(restore=forgets_the_growth),
+    ],
+    "training goes on to the same bytes": [lambda: learner(restore=forgets_the_growth)],
+    "a copy is independent": [lambda: agent(__deepcopy__=shallow)],
+    "the same seed gives the same bytes": [lambda: learner(act=GlobalDraws.act)],
+    "the history is sound": [
+        lambda: history_of(set_column("training_steps", lambda i, x: 5)),
+        lambda: history_of(set_column("mean_return", lambda i, x: float("nan"))),
+    ],
+    "settings out of range are refused": [lambda: agent(__init__=takes_any_rollouts)],
+    "a world that raises teaches nothing": [lambda: agent(learn=worn)],
 }
 
 
@@ -185,10 +178,11 @@ FAULTY = {
 def test_every_check_catches_the_fault_that_was_made_for_it(check: Any) -> None:
     """A sound agent passes all of them: that is tested of the shipped ones, below."""
     assert check.promise.endswith(".")
-    with AgentCase.of(FAULTY[check.name](), "cartpole200") as case:
-        finding = check.run(case)
-    assert finding.outcome == "failed", finding
-    assert finding.why
+    for fault in FAULTY[check.name]:
+        with AgentCase.of(fault(), "cartpole200") as case:
+            finding = check.run(case)
+        assert finding.outcome == "failed", finding
+        assert finding.why
 
 
 @pytest.mark.parametrize("kind", [spaql.AQL, spaql.SPAQL, spaql.SPAQLTS])
@@ -230,4 +224,4 @@ def test_there_are_enough_checks() -> None:
     from spaql.checks import PROBLEM_CHECKS
 
     names = [check.name for check in (*AGENT_CHECKS, *PROBLEM_CHECKS)]
-    assert len(names) == len(set(names)) >= 30
+    assert len(names) == len(set(names)) >= 25

@@ -7,7 +7,7 @@ import pytest
 
 import spaql
 from spaql.classical import PIDPolicy, tune
-from spaql.classical.pid import _paired, pid_controller
+from spaql.classical.tuning import _paired, pid_controller
 from spaql.evaluation import evaluate_control, step_test
 from spaql.problems import perturbed
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 import spaql
 from spaql.agents.tries import Try, shown_try, tries_csv
 from spaql.cli import main
+from spaql.evaluation.result_tables import robustness_cells
 from spaql.evaluation.robustness import RobustnessRow
-from spaql.evaluation.stress_tables import robustness_cells
 
 pytestmark = pytest.mark.slow  # all share a study or a training
 

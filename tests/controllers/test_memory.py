@@ -30,6 +30,7 @@ from spaql.controllers.law_names import law_names
 from spaql.errors import ArchiveError, BadEnvironmentError
 from spaql.evaluation import robustness, stress
 from spaql.simulate import play, record
+from spaql.simulate.batches import fresh_states
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_every_way_to_play_keeps_one_memory_for_each_episode(swing, problem):
     alone = [next(play(swing, problem, start[np.newaxis])).actions for start in starts]
     assert np.array_equal(together, alone)
     result = spaql.evaluate(swing, problem, episodes=5, seed=2)
-    begun = spaql.evaluation.start_states(swing, problem, episodes=5, seed=2)
+    begun = fresh_states(swing, problem, 5, 2)
     assert result.returns.tolist() == [one.total for one in play(swing, problem, begun)]
 
 

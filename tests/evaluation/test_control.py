@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import spaql
 from spaql.controllers import Policy
 from spaql.evaluation import (
-    Comparison,
+    ClassicalComparison,
     Evaluation,
     Judged,
     beside,
@@ -20,7 +20,7 @@ from spaql.evaluation import (
 )
 from spaql.evaluation.conditions import conditions_of
 from spaql.evaluation.control import actuator, measure_control, settling_time
-from spaql.evaluation.control_tables import actuator_cells, return_cells, tracking_cells
+from spaql.evaluation.result_tables import actuator_cells, return_cells, tracking_cells
 from spaql.tables import aligned
 
 
@@ -256,8 +256,8 @@ def test_the_verdict_of_a_comparison(
         name: [_judged("this", mean - off, 0.0, 0.0), _judged("lqr", mean, off, ci95)]
         for name, mean, (off, ci95) in (("perturbed", -24.0, perturbed), ("nominal", -20.0, nominal))
     }
-    assert Comparison(conditions).verdict == verdict
-    assert Comparison({name: rows[:1] for name, rows in conditions.items()}).verdict == ""
+    assert ClassicalComparison(conditions).verdict == verdict
+    assert ClassicalComparison({name: rows[:1] for name, rows in conditions.items()}).verdict == ""
 
 
 def test_the_condition_that_was_designed_for_comes_first() -> None:

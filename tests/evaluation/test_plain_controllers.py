@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.evaluation.plain_controllers import ONE_LEAF, PlainControllers, failure, is_rising
+from spaql.evaluation.beside import ONE_LEAF, PlainControllers, failure, is_rising
 from spaql.simulate import Evaluation
 
 

@@ -81,7 +81,7 @@ def test_arguments_are_given_to_the_constructor(argument: spaql.Problem) -> None
 
 
 def test_an_environment_that_sets_it_back_is_refused() -> None:
-    with pytest.raises(spaql.SettingError, match=r"sets mass to 2.0 at reset"):
+    with pytest.raises(spaql.SettingError, match=r"resets mass to 2.0"):
         with_parameters(problem_of(Forgets), {"mass": 3.0})
 
 

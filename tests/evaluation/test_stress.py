@@ -9,8 +9,7 @@ import pytest
 
 import spaql
 from spaql.evaluation import Bench, find_bench, sample_starts, stress
-from spaql.evaluation.bench import returns_at_least
-from spaql.evaluation.stress import known_bench
+from spaql.evaluation.stress import known_bench, returns_at_least
 from spaql.problems import make_problem
 from spaql.simulate import play
 

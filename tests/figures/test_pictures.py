@@ -15,20 +15,15 @@ from spaql.evaluation import size_curve
 from spaql.figures import (
     MapRecord,
     TreeRecord,
-    angle_axis,
-    compute_balls,
     compute_map,
-    compute_phase,
     compute_tree,
     draw,
-    plain_axis,
     save_as,
     svg,
 )
-from spaql.figures.axis import find_axis
-from spaql.figures.colours import choice_colours
 from spaql.figures.drawing import read, write
-from spaql.figures.style import number_ticks
+from spaql.figures.scene import find_axis
+from spaql.figures.style import choice_colours, number_ticks
 
 pytest.importorskip("matplotlib")
 
@@ -123,7 +118,9 @@ def test_the_value_is_the_highest_q(pendulum: spaql.Agent) -> None:
 
 def test_balls_tile_the_plane_for_each_action(cart: spaql.Agent) -> None:
     at = {1: 0.1, 3: -0.1}
-    record = compute_balls(cart, 0, 2, at=at, x_limits=(-4.8, 4.8), y_limits=(-0.4, 0.4), resolution=N)
+    record = compute_map(
+        cart, 0, 2, at=at, x_limits=(-4.8, 4.8), y_limits=(-0.4, 0.4), shows="balls", resolution=N
+    )
     policy = cart.policy
     assert isinstance(policy, spaql.PartitionPolicy)
     seen = set()
@@ -141,7 +138,7 @@ def test_balls_tile_the_plane_for_each_action(cart: spaql.Agent) -> None:
 
 
 def test_trails_are_episodes(pendulum: spaql.Agent) -> None:
-    record = compute_phase(pendulum, "angle", "speed", episodes=2, seed=3, resolution=N)
+    record = compute_map(pendulum, "angle", "speed", episodes=2, seed=3, resolution=N, shows="phase")
     assert len(record.trails) == 2
     for seed, trail in zip((3, 4), record.trails, strict=True):
         env = pendulum.problem.make()
@@ -162,18 +159,6 @@ def test_trails_are_episodes(pendulum: spaql.Agent) -> None:
         np.testing.assert_allclose(y, [speed for *_, speed in seen])
         assert trail.total == total
         assert all(abs(np.diff(piece.x)).max(initial=0) < math.pi for piece in trail.pieces)
-
-
-def test_axes_of_ones_own(cart: spaql.Agent) -> None:
-    """The angle in degrees, though it is observed in radians."""
-    degrees = spaql.figures.Axis(
-        "pole angle [°]", -10, 10, lambda at: {2: np.radians(at)}, lambda seen: np.degrees(seen[:, 2])
-    )
-    record = compute_phase(cart, degrees, plain_axis(3, "ω", -2, 2), at={0: 0, 1: 0}, resolution=N)
-    for row, column, x, y in places(record):
-        action, _ = cart.predict([0, 0, math.radians(x), y], deterministic=True)
-        assert record.values[row][column] == action
-    assert angle_axis(1, 0).put(np.zeros(1)) == {1: 1.0, 0: 0.0}
 
 
 def test_an_axis_shows_all_of_a_range_that_is_mostly_visited() -> None:
@@ -327,8 +312,8 @@ def test_records_are_data_and_pictures_are_text(cart: spaql.Agent, tmp_path: Pat
     for record in (
         compute_tree(chain(6)),
         compute_map(cart, "pole angle", "pole speed", resolution=N),
-        compute_balls(cart, 0, 2, resolution=N),
-        compute_phase(cart, 2, 3, resolution=N),
+        compute_map(cart, 0, 2, resolution=N, shows="balls"),
+        compute_map(cart, 2, 3, resolution=N, shows="phase"),
     ):
         write(record, tmp_path / "record.json")
         again = read(tmp_path / "record.json")
@@ -344,7 +329,7 @@ def test_records_are_data_and_pictures_are_text(cart: spaql.Agent, tmp_path: Pat
 def test_legends_and_labels_hide_nothing(cart: spaql.Agent, pendulum: spaql.Agent) -> None:
     for record in (
         compute_map(cart, "pole angle", "pole speed", resolution=N),
-        compute_phase(pendulum, "angle", "speed", episodes=1, resolution=N),
+        compute_map(pendulum, "angle", "speed", episodes=1, resolution=N, shows="phase"),
         compute_map(cart, "pole angle", "pole speed", shows="value", resolution=N),
     ):
         figure = draw(record)
@@ -375,12 +360,12 @@ def test_what_cannot_be_shown_is_said(cart: spaql.Agent, pendulum: spaql.Agent, 
     with pytest.raises(SettingError, match="Only the policy of a partition"):
         compute_map(tree, 0, 2, "cartpole200", shows="value")
     with pytest.raises(SettingError, match="not an angle"):
-        compute_balls(pendulum, "angle", "speed")
+        compute_map(pendulum, "angle", "speed", shows="balls")
     with pytest.raises(SettingError, match="shows action, value, and not"):
         compute_map(cart, 0, 2, shows="q")
     with pytest.raises(SettingError, match="An action has 1 numbers"):
         compute_map(pendulum, "angle", "speed", action=1)
     with pytest.raises(SettingError, match="give an environment"):
-        compute_phase(tree, 0, 2)
+        compute_map(tree, 0, 2, shows="phase")
     with pytest.raises(SettingError, match=r"\.svg, \.pdf or \.png"):
         save_as(compute_tree(tree), tmp_path / "tree.gif")

@@ -13,7 +13,6 @@ import numpy as np
 
 import spaql
 from spaql.controllers import Controller, Policy
-from spaql.learned_plants import PlantModel
 
 HERE = Path(__file__).parent
 MODELS = {
@@ -59,9 +58,6 @@ def main(version: str) -> None:
             design = spaql.Design(spaql.controller_of(agent), agent.problem, {"made by": name})
             design.save(folder / f"controller-{name}.spaql")
             keep(folder / f"controller-{name}", design)
-        if isinstance(agent, spaql.PlanTree):
-            agent.model.save(folder / f"plant-{name}.spaql")
-            keep_predictions(folder / f"plant-{name}", agent.model)
 
 
 def keep(path: Path, model: spaql.Agent | spaql.Design) -> None:
@@ -83,15 +79,6 @@ def acted(policy: Policy, observations: np.ndarray, steps: np.ndarray) -> np.nda
     return np.concatenate(
         [playing.act(*one, None) for one in zip(observations[:, None], steps[:, None], strict=True)]
     )
-
-
-def keep_predictions(path: Path, model: PlantModel) -> None:
-    observations = looks(model.observation_space)[3:].astype(np.float64)
-    model.action_space.seed(0)
-    actions = np.array([model.action_space.sample() for _ in observations])
-    told = model.predict(observations, actions)._asdict()
-    named = {f"told_{name}": array for name, array in told.items()}
-    np.savez_compressed(path.with_suffix(".npz"), observations=observations, actions=actions, **named)
 
 
 if __name__ == "__main__":

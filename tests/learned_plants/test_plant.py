@@ -1,15 +1,10 @@
 """Learned plants: shown, saved, and written as JSON."""
 
-import json
-from pathlib import Path
-
-import jsonschema
 import numpy as np
 import pytest
 
 import spaql
 from learned_plants import ENVIRONMENTS, experienced, known, some_steps
-from spaql import archive
 from spaql.algorithms.plantree.learned_plant import CAUTIOUS, fit_plant
 from spaql.algorithms.replay import Scale
 from spaql.kernels.plantree.pwa_model import predict
@@ -157,61 +152,6 @@ def test_predictions_follow_from_the_arrays(name: str) -> None:
         observation, reward, chance = step_by_hand(described(model), states[i].tolist(), actions[i].tolist())
         assert told.observations[i] == pytest.approx(observation, rel=1e-9, abs=1e-9)
         assert (told.rewards[i], told.ends[i]) == pytest.approx((reward, chance), abs=1e-9)
-
-
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_a_saved_model_is_the_same_to_the_bit(name: str, tmp_path: Path) -> None:
-    model = known(name).model
-    model.save(tmp_path / "plant.spaql")
-    loaded = PlantModel.load(tmp_path / "plant.spaql")
-    states, actions = some_steps(known(name))
-    for one, other in zip(loaded.predict(states, actions), model.predict(states, actions), strict=True):
-        assert one.tobytes() == other.tobytes()
-    loaded.save(tmp_path / "again.spaql")
-    known(name).model.save(tmp_path / "anew.spaql")
-    for file in ("again.spaql", "anew.spaql"):
-        assert (tmp_path / file).read_bytes() == (tmp_path / "plant.spaql").read_bytes()
-    assert text(loaded, None) == text(model, None)
-    schema = Path(__file__).parents[2] / "docs" / "model-file.schema.json"
-    jsonschema.validate(archive.load(tmp_path / "plant.spaql").data, json.loads(schema.read_text()))
-
-
-def test_other_files_are_told_apart(tmp_path: Path) -> None:
-    known("affine").model.save(tmp_path / "plant.spaql")
-    assert isinstance(spaql.load(tmp_path / "plant.spaql"), PlantModel)
-    with pytest.raises(spaql.SettingError, match="a learned plant, which is not run in an environment"):
-        spaql.load(tmp_path / "plant.spaql", env="Pendulum-v1")
-    for read in (spaql.SPAQL.load, spaql.Design.load):
-        with pytest.raises(spaql.ArchiveError, match=r"contains a plant, not .* read it with spaql\.load"):
-            read(tmp_path / "plant.spaql")
-    spaql.SPAQL("cartpole200", seed=0).save(tmp_path / "agent.spaql")
-    with pytest.raises(spaql.ArchiveError, match="not a plant"):
-        PlantModel.load(tmp_path / "agent.spaql")
-
-
-def test_a_file_that_is_no_sound_plant_is_refused(tmp_path: Path) -> None:
-    known("CartPole-v1").model.save(tmp_path / "plant.spaql")
-    document = archive.load(tmp_path / "plant.spaql")
-
-    def refused(data: dict, arrays: dict) -> None:
-        archive.save(tmp_path / "bad.spaql", document.data | data, document.arrays | arrays)
-        with pytest.raises(spaql.ArchiveError):
-            PlantModel.load(tmp_path / "bad.spaql")
-
-    for name, array in document.arrays.items():
-        refused({}, {name: array[..., :-1]} if array.size else {name: np.zeros(3)})
-        if array.dtype.kind == "f" and array.size:
-            refused({}, {name: np.full(array.shape, np.nan)})
-    nodes = len(document.arrays["plant.left"])
-    for name in ("plant.left", "plant.end_left"):
-        there = document.arrays[name]
-        for value in (0, -5, nodes + 10**6):  # a loop, and places that there are not
-            refused({}, {name: np.where(there >= 0, value, there)})
-    refused({}, {"plant.cell": document.arrays["plant.cell"] + 1})
-    refused({}, {"plant.feature": np.where(document.arrays["plant.feature"] >= 0, 4, -1)})
-    refused({}, {"plant.end_chance": document.arrays["plant.end_chance"] + 0.5})
-    for change in ({"horizon": 0}, {"horizon": 1e9}, {"actions": []}, {"steps": "many"}):
-        refused(change, {})
 
 
 def test_a_model_needs_steps() -> None:

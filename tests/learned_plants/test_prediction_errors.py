@@ -7,8 +7,7 @@ import pytest
 
 import spaql
 from learned_plants import known
-from spaql.evaluation import model_errors
-from spaql.learned_plants import prediction_errors
+from spaql.evaluation import model_errors, prediction_errors
 from spaql.simulate import Episode, record
 
 

@@ -7,10 +7,10 @@ from gymnasium.utils.env_checker import check_env
 
 import spaql
 from spaql.controllers.arrays import frame_of
-from spaql.problems import DisturbedEnv, Load, perturbed
+from spaql.problems import DisturbedEnv, Load, Perturbation, perturbed
 from spaql.problems.tapes import trace_step
 from spaql.simulate.candidates import Candidates, CompiledCandidates
-from spaql.simulate.environments import PlantRows
+from spaql.simulate.loop import PlantRows
 from spaql.simulate.play import play
 
 
@@ -251,7 +251,9 @@ def test_random_actions_replace_discrete_ones() -> None:
 
 
 def test_a_plant_in_single_precision_may_be_disturbed() -> None:
-    plant = perturbed(spaql.problems.find_dynamics("MountainCarContinuous-v0"), noise={"speed": 0.001})
+    plant = perturbed(
+        spaql.problems.find_dynamics("MountainCarContinuous-v0"), Perturbation(noise={"speed": 0.001})
+    )
     assert plant.draw(3, np.random.default_rng(0)).shape == (3, plant.state_dims)
 
 
@@ -318,19 +320,17 @@ def test_a_perturbed_plant() -> None:
         noise={"speed [m/s]": 0.3},
         setpoints={"position [m]": "speed [m/s]"},
     )
-    other = perturbed(plant, parameters={"k": (0.5, 2.0)}, noise={"position [m]": 0.1})
+    other = perturbed(plant, Perturbation(parameters={"k": (0.5, 2.0)}, noise={"position [m]": 0.1}))
     assert other.id != plant.id
     assert plant.is_registered
     assert other.is_registered
     assert (other.gain, other.delay, other.parameters) == (0.2, (1, 3), {"k": (0.5, 2.0)})
     assert other.noise == {"position [m]": 0.1, "speed [m/s]": 0.3}
     assert other.setpoints == plant.setpoints
-    assert perturbed(plant, gain=0.1, delay=0).delay == 2
-    assert perturbed(plant, gain=0.1).id != other.id
+    assert perturbed(plant, Perturbation(gain=0.1, delay=0)).delay == 2
+    assert perturbed(plant, Perturbation(gain=0.1)).id != other.id
     with pytest.raises(spaql.SettingError, match="no parameter of the plant"):
-        perturbed(plant, parameters={"mass": (1.0, 2.0)})
-    with pytest.raises(spaql.SettingError, match="no dead time"):
-        perturbed(spring(), delay=1)
+        perturbed(plant, Perturbation(parameters={"mass": (1.0, 2.0)}))
 
 
 class Echo(gymnasium.Env):

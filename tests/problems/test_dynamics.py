@@ -16,7 +16,7 @@ import spaql
 from nightly import thorough
 from spaql.problems import find_dynamics
 from spaql.simulate import EpisodeRunner
-from spaql.simulate.environments import PlantRows
+from spaql.simulate.loop import PlantRows
 
 CLASSIC = ["CartPole-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Acrobot-v1"]
 STEPS = thorough(100_000)

@@ -1,5 +1,3 @@
-import os
-import shutil
 from pathlib import Path
 
 import gymnasium
@@ -136,13 +134,3 @@ def test_refusals_are_sentences() -> None:
 def test_a_path_with_a_drive_is_no_module(path: str) -> None:
     with pytest.raises(BadEnvironmentError, match="is a path, and no environment"):
         make_problem(path)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="there it is no name of a file")
-def test_a_learned_plant_may_lie_on_a_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows' own paths have a colon, which elsewhere stands between a module and an id."""
-    monkeypatch.chdir(tmp_path)
-    shutil.copy(GOLDEN / "plant-plantree-pendulum.spaql", r"C:\plants\model.spaql")
-    problem = make_problem(r"C:\plants\model.spaql")
-    assert problem.env == "spaql.learned_plants:spaql/LearnedPlant-v0"
-    assert problem.make().reset(seed=0)[0].shape == (3,)

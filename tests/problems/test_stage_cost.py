@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 import spaql
 from nightly import thorough
 from spaql.archive import ArchiveError
-from spaql.evaluation import start_states
-from spaql.evaluation.plant_parameters import with_parameters
+from spaql.evaluation.robustness import with_parameters
 from spaql.kernels.jit import njit
-from spaql.problems.sending import receive, send
+from spaql.problems.making import receive, send
 from spaql.problems.stage_cost import Constraint, StageCost, constraints_of, reward_function
 from spaql.program.compiled import FunctionSource
 from spaql.program.functions import FUNCTIONS
 from spaql.program.parser import Formula, parse
+from spaql.simulate.batches import fresh_states
 
 NAMES = ("x", "y", "force")
 PLACES = {"x": "seen[0]", "y": "seen[1]", "force": "action[0]"}
@@ -248,7 +248,7 @@ def test_broken_constraints_are_counted_as_a_slow_loop_counts_them(more: dict) -
     plant = cart("Counted", cost=COST, constraints=CONSTRAINTS, **more)
     problem = spaql.make_problem(plant, measured=False)
     found = spaql.evaluate(Law(problem), problem, episodes=120, seed=3)
-    states = start_states(Law(problem), problem, episodes=120, seed=3)
+    states = fresh_states(Law(problem), problem, 120, 3)
     totals, broken = zip(*(slowly(plant, tuple(row)) for row in states.tolist()), strict=True)
     np.testing.assert_allclose(found.returns, totals, rtol=1e-9)
     np.testing.assert_array_equal(found.broken, np.array(broken))

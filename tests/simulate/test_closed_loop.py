@@ -17,10 +17,9 @@ from spaql.controllers.arrays import action_range
 from spaql.controllers.laws import affine
 from spaql.kernels.controller import LOWEST_SCORE
 from spaql.simulate.batches import fresh_states
-from spaql.simulate.environments import PlantRows, episodes_of, play_rows
-from spaql.simulate.episode import Episode
-from spaql.simulate.loop import LoopTrace, play_one
+from spaql.simulate.loop import LoopTrace, PlantRows, episodes_of, play_one, play_rows
 from spaql.simulate.play import returns_from
+from spaql.simulate.returns import Episode
 
 Floats = Any
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import gymnasium
 import numpy
-import numpy as np
 import pytest
 from gymnasium import spaces
 
@@ -53,12 +52,6 @@ REFUSED: dict[str, tuple[spaces.Space[Any], spaces.Space[Any]]] = {
     "tuple with a box": (spaces.Tuple((spaces.Discrete(2), spaces.Box(-1, 1, (1,)))), spaces.Discrete(2)),
     "several lists of observations": (spaces.MultiDiscrete([2, 3]), spaces.Discrete(2)),
     "bits of observations": (spaces.MultiBinary(3), spaces.Discrete(2)),
-    "unbounded actions": (SEEN, spaces.Box(-np.inf, np.inf, (2,))),
-    "actions with one bound": (SEEN, spaces.Box(np.float32([0, 50]), np.float32([np.inf, np.inf]))),
-    "whole numbers of actions": (SEEN, spaces.Box(0, 5, (1,), np.int32)),
-    "whole numbers of two ranges": (SEEN, spaces.Box(np.array([0, -2]), np.array([3, 2]), dtype=np.int64)),
-    "several lists of actions": (SEEN, spaces.MultiDiscrete([2, 3], start=[1, 0])),
-    "bits of actions": (SEEN, spaces.MultiBinary(2)),
 }
 
 

@@ -1,12 +1,11 @@
 """Agents: a learner with a problem, a seed and a history, with Stable-Baselines3's methods."""
 
 from spaql.agents.agent import Agent
-from spaql.agents.agent_file import agent_types
+from spaql.agents.agent_file import agent_types, load
 from spaql.agents.design import Design
 from spaql.agents.distillation import Distillation, distil
 from spaql.agents.fitting import Fitted, fit
 from spaql.agents.history import History
-from spaql.agents.loading import load
 from spaql.agents.registry import AQL, SPAQL, SPAQLTS, PlanTree, TreeSearch, agent_type, check_settings
 from spaql.agents.tries import Tries, Try
 

@@ -15,17 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql import archive
-from spaql.agents.agent_file import TYPES, agent_from, identity, load_agent
-from spaql.agents.budget import Budget
-from spaql.agents.callbacks import Callback, joined
+from spaql.agents.agent_file import TYPES, agent_from, identity, load
 from spaql.agents.history import History
-from spaql.agents.problem_file import problem_to
+from spaql.agents.problem_file import problem_to, read_back
 from spaql.agents.progress import Progress
-from spaql.agents.read_back import read_back
 from spaql.agents.readable import Readable
-from spaql.agents.train_tries import learn_best
-from spaql.agents.training_loop import train
-from spaql.agents.tries import Tries
+from spaql.agents.training_loop import Budget, Callback, joined, train
+from spaql.agents.tries import Tries, learn_best
 from spaql.algorithms import Algorithm, LearnerSettings
 from spaql.controllers import Controller, Policy
 from spaql.errors import NotTrainedError, SettingError, nearest
@@ -330,9 +326,9 @@ class Agent(Readable):
     @classmethod
     def load(cls, path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Self:
         """Read a model file, or a run folder, of this algorithm."""
-        agent = load_agent(path, env)
+        agent = load(path, env)
         if not isinstance(agent, cls):
-            raise SettingError(f"The file contains a {type(agent).__name__} agent: use spaql.load.")
+            raise SettingError(f"The file contains a {type(agent).__name__}: read it with spaql.load.")
         return agent
 
 

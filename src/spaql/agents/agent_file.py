@@ -1,4 +1,4 @@
-"""Agent files: reading agents from them, and moving agents to other environments."""
+"""Model files: reading agents and controllers from them, and moving these to other environments."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spaql import archive
+from spaql.agents.design import design_from
 from spaql.agents.history import History
 from spaql.agents.problem_file import problem_from
 from spaql.archive import number, reading
+from spaql.controllers.policy import register_reader
 from spaql.errors import ArchiveError
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.problems.plant_hash import warn_of_change
@@ -41,14 +43,41 @@ def identity(kind: type[Agent]) -> dict[str, str]:
     return {"algorithm": kind.learner_type.name} | ({} if shipped else {"module": module})
 
 
-def load_agent(
+def load(
     path: str | os.PathLike[str],
     env: EnvironmentLike | None = None,
     *,
     parallel: bool | str = False,
-) -> Agent:
-    """Read an agent from a file or a run folder (see `spaql.load`)."""
-    agent = agent_from(archive.load(model_file(path)))
+) -> Any:
+    """Read any file that spaql writes, or a run folder; no code in it is ever run.
+
+    Parameters
+    ----------
+    path
+        A file written by the `save` of an agent or a controller; or the folder of a run.
+    env
+        The environment to continue in, if the file does not name it.
+    parallel
+        Run environments in parallel (see `spaql.make_problem`).
+
+    Returns
+    -------
+    Agent or Design
+        The content of the file. `PlanTree.load`, `Design.load` and so on read only one kind.
+
+    Examples
+    --------
+    >>> import tempfile, spaql
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     spaql.SPAQL("cartpole200", seed=0).save(f"{folder}/agent.spaql")
+    ...     type(load(f"{folder}/agent.spaql")).__name__
+    'SPAQL'
+    """
+    document = archive.load(model_file(path))
+    if document.data.get("kind") == "controller":
+        design = design_from(document)
+        return dataclasses.replace(design, problem=moved(design.problem, env, parallel=parallel))
+    agent = agent_from(document)
     agent._move_to(moved(agent.problem, env, parallel=parallel))
     return agent
 
@@ -76,7 +105,7 @@ def agent_from(document: archive.Document) -> Agent:
     part = document.part
     with reading("agent"):
         if data["kind"] != "agent":
-            raise ArchiveError(f"The file contains a {data['kind']}, not an agent: read it with spaql.load.")
+            raise ArchiveError(f"The file contains a {data['kind']}, neither an agent nor a controller.")
         algorithm = data["algorithm"]
         agent_type = agent_types().get(algorithm)
         if agent_type is None:
@@ -131,3 +160,6 @@ def _asked(problem: Problem) -> dict[str, Any]:
         **stage.as_data,
         **{name: value for name, value in names.items() if value},  # the expressions use them
     }
+
+
+register_reader(load)

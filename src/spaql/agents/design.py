@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spaql import archive
-from spaql.agents.problem_file import problem_from, problem_to
-from spaql.agents.read_back import EPISODES, read_back
+from spaql.agents.problem_file import problem_from, problem_to, read_back
 from spaql.agents.readable import Readable
 from spaql.archive import reading
 from spaql.controllers import Controller
 from spaql.controllers.file import controller_from, controller_to
 from spaql.errors import ArchiveError, SettingError
 from spaql.problems import Problem
-from spaql.simulate.sampling import check_sample_time
+from spaql.simulate.play import check_sample_time
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +68,7 @@ class Design(Readable):
         arrays = {f"controller.{name}": array for name, array in controller_arrays.items()}
         arrays |= {f"problem.{name}": array for name, array in problem_arrays.items()}
         archive.save(path, content, arrays)
-        read_back(self, self.load(path), episodes=EPISODES)
+        read_back(self, self.load(path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Design:

@@ -20,7 +20,7 @@ from spaql.controllers import Controller, controller_of
 from spaql.controllers.policy import PathLike
 from spaql.problems import EnvironmentLike, make_problem
 from spaql.simulate import EpisodeRunner, Evaluation, Phase, fresh_episodes
-from spaql.simulate.interactions import Interactions
+from spaql.simulate.returns import Interactions
 from spaql.stats import mean_ci95
 from spaql.values import real_number, whole_number
 

@@ -51,11 +51,11 @@ class Expert(Policy):
         if isinstance(space, Discrete):
             first = int(space.start)
             last = int(space.start + space.n) - 1
-            if not np.all((actions >= first) & (actions <= last) & (actions == np.floor(actions))):
-                wrong = actions[~((actions >= first) & (actions <= last) & (actions == np.floor(actions)))][0]
+            listed = (actions >= first) & (actions <= last) & (actions == np.floor(actions))
+            if not listed.all():
                 raise SettingError(
-                    f"{self.name} returned the action {wrong}: it must be a whole number from {first} to "
-                    f"{last}."
+                    f"{self.name} returned the action {actions[~listed][0]}: it must be a whole number from "
+                    f"{first} to {last}."
                 )
             return actions.astype(np.int64)
         assert isinstance(space, Box)

@@ -20,8 +20,7 @@ from spaql.errors import SettingError
 from spaql.formatting import counted, with_interval
 from spaql.problems import Problem
 from spaql.problems.from_log import problem_from_log
-from spaql.problems.log import Log, read_log
-from spaql.problems.log_tables import LogSource
+from spaql.problems.log import Log, LogSource, read_log
 from spaql.problems.stage_cost import ConstraintLike
 from spaql.stats import mean_ci95
 from spaql.values import whole_number

@@ -1,18 +1,24 @@
-"""A problem as plain data and arrays, for the model file."""
+"""A problem as plain data and arrays for the model file, and reading such a file back."""
 
+from __future__ import annotations
+
+import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql import archive
 from spaql.archive import number, reading, typed
+from spaql.controllers import Policy
 from spaql.errors import ArchiveError, SettingError
 from spaql.kernels.partition.standardise import StateMap
 from spaql.problems import Problem, find_dynamics
+from spaql.problems.making import checked_range, checked_reference
 from spaql.problems.meaning import check_meaning
-from spaql.problems.perturbed import with_other_cost
 from spaql.problems.stage_cost import StageCost, constraints_of, expression_names
+from spaql.problems.variants import with_other_cost
 from spaql.spaces import (
     StandardActions,
     StandardStates,
@@ -80,17 +86,23 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         env = data["env"]
         options = data["options"]
         names = _names(data, "observations", dims)
-        setpoints, angles, sample_time = _meaning(data, observation_names(states, names))
+        named = observation_names(states, names)
+        setpoints = data.get("setpoints", {})
+        angles = data.get("angles", [])
+        sample_time = data.get("sample_time")
+        check_meaning(named, setpoints, angles, sample_time)
         if not (env is None or isinstance(env, str)) or not isinstance(options, dict):
             raise ArchiveError(f"The file names no environment: {env!r} with {options!r}.")
         stored_names("environment", [env or "", *options])
         standard_actions = StandardActions.of(
             actions, levels, _names(data, "actions", count_actions(actions))
         )
+        standard_states = StandardStates(states, state_map, names)
         dynamics = find_dynamics(env) if env is not None and data["compiled"] else None
-        stage = _stage_cost(data.get("stage_cost"), observation_names(states, names), standard_actions)
-        if stage is not None and dynamics is not None:
-            dynamics = with_other_cost(dynamics, stage)
+        stage = None
+        if (cost := data.get("stage_cost")) is not None:
+            stage = StageCost.of(cost["cost"], cost["constraints"], named, expression_names(standard_actions))
+            dynamics = None if dynamics is None else with_other_cost(dynamics, stage)
         constraints = () if "constraints" not in data else constraints_of(data["constraints"])
         if dynamics is not None and dynamics.stage_cost is not None:  # as the plant now declares them
             constraints = dynamics.stage_cost.constraints
@@ -99,13 +111,13 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
             env=env,
             options=options,
             horizon=number(data, "horizon", 1, _MOST, whole=True),
-            states=StandardStates(states, state_map, names),
+            states=standard_states,
             actions=standard_actions,
-            reference=None if data["reference"] is None else _floats(data["reference"], dims),
-            reward_range=_reward_range(data["reward_range"]),
+            reference=checked_reference(data["reference"], standard_states),
+            reward_range=checked_range(data["reward_range"]),
             dynamics=dynamics,
             setpoints=setpoints,
-            angles=angles,
+            angles=tuple(angles),
             sample_time=sample_time,
             interactions=number(data, "interactions", 0, whole=True),
             stage_cost=stage,
@@ -115,47 +127,17 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         )
 
 
-def _meaning(
-    data: Mapping[str, Any], names: tuple[str, ...]
-) -> tuple[dict[str, str], tuple[str, ...], float | None]:
-    """Read set-points, angles and the sample time; most files have none."""
-    setpoints = data.get("setpoints", {})
-    angles = data.get("angles", [])
-    right = isinstance(setpoints, dict) and isinstance(angles, list)
-    if not right or not all(isinstance(name, str) for name in (*setpoints, *setpoints.values(), *angles)):
-        raise ArchiveError(
-            f"The file has {setpoints!r} and {angles!r} where set-points and angles should be."
-        )
-    seconds = number(data, "sample_time", 0.0) if "sample_time" in data else None
-    try:
-        check_meaning(names, setpoints, angles, seconds)
-    except SettingError as error:
-        raise ArchiveError(f"The file's set-points do not fit its observations: {error}") from error
-    return setpoints, tuple(angles), seconds
-
-
 def _log(log: Any) -> dict[str, Any] | None:
     """Read how a problem was made from a log; most were not."""
     if log is None:
         return None
-    files = log.get("files") if isinstance(log, dict) else None
-    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
-        raise ArchiveError(f"The file has {log!r} where the description of a log should be.")
+    stored_names("log", log["files"])
     for name in ("rows", "steps"):
         number(log, name, 0, whole=True)
     number(log, "end_reward")
     if not isinstance(log["verdict"], str) or not isinstance(log["end"], str | None):
         raise ArchiveError(f"The file has {log!r} where the verdict on a log and its ends should be.")
     return dict(log)
-
-
-def _stage_cost(cost: Any, names: tuple[str, ...], actions: StandardActions) -> StageCost | None:
-    """Read a cost and constraints that were given for an environment; most have none."""
-    if cost is None:
-        return None
-    if not isinstance(cost, dict) or not isinstance(cost["cost"], str | None):
-        raise ArchiveError(f"The file has {cost!r} where a cost and constraints should be.")
-    return StageCost.of(cost["cost"], cost["constraints"], names, expression_names(actions))
 
 
 def _plant(hashes: Any) -> dict[str, str]:
@@ -165,23 +147,55 @@ def _plant(hashes: Any) -> dict[str, str]:
     raise ArchiveError(f"The file has {hashes!r} where the hashes of a plant should be.")
 
 
-def _floats(values: Any, n: int) -> tuple[float, ...]:
-    """Return n numbers from a file."""
-    if not isinstance(values, list | tuple) or len(values) != n:
-        raise ArchiveError(f"The file has {values!r} where {n} numbers should be.")
-    return tuple(float(number({"a number": value}, "a number")) for value in values)
-
-
-def _reward_range(values: Any) -> tuple[float, float]:
-    low, high = _floats(values, 2)
-    if not low < high:
-        raise ArchiveError(f"The file has {values!r} where a range of rewards, the lower first, should be.")
-    return low, high
-
-
 def _names(data: Mapping[str, Any], what: str, n: int) -> tuple[str, ...]:
-    """Read the names of observations or actions; early files have none."""
+    """Read the names of observations or actions; some have none."""
     names = stored_names(what, data.get(what, ()))
     if names and len(names) != n:
         raise ArchiveError(f"The file names {len(names)} {what}, and its space has {n}.")
     return names
+
+
+_ROWS = 30
+_STEPS = 10
+"""Observations that are compared: rows, each of which is an episode of some steps."""
+_ADVICE = "This is a bug in spaql: please report it with the file, and do not use the file."
+
+
+class _Saved(Protocol):
+    @property
+    def policy(self) -> Policy:
+        """The policy."""
+
+    @property
+    def problem(self) -> Problem:
+        """The problem it is for."""
+
+
+def read_back(saved: _Saved, loaded: _Saved) -> None:
+    """Raise `ArchiveError` unless the content of a file acts as the saved agent does, to the last bit.
+
+    Actions are compared at observations from all over their space, and the problems by their descriptions.
+    An agent without a policy has no actions.
+    """
+    if archive.dumps(*problem_to(saved.problem)) != archive.dumps(*problem_to(loaded.problem)):
+        raise ArchiveError(
+            f"The written file does not act as the saved agent: it describes another problem. {_ADVICE}"
+        )
+    try:
+        ours = saved.policy.for_episodes(_ROWS)
+    except SettingError:  # training was stopped before there was a policy
+        return
+    theirs = loaded.policy.for_episodes(_ROWS)
+    space = copy.deepcopy(saved.problem.states.space)
+    space.seed(0)
+    for step in range(min(_STEPS, saved.problem.horizon)):
+        batch = np.array([space.sample() for _ in range(_ROWS)])
+        steps = np.full(_ROWS, step)
+        wanted = np.asarray(ours.act(batch, steps, None))
+        actions = np.asarray(theirs.act(batch, steps, None))
+        if not np.array_equal(wanted, actions):
+            row = int(np.flatnonzero((wanted != actions).reshape(_ROWS, -1).any(axis=1))[0])
+            raise ArchiveError(
+                f"The written file does not act as the saved agent: at {batch[row].tolist()} "
+                f"it returns {actions[row].tolist()}, not {wanted[row].tolist()}. {_ADVICE}"
+            )

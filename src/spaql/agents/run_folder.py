@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spaql import archive
-from spaql.agents.agent_file import MODEL_FILE, agent_from, identity, load_agent
-from spaql.agents.problem_file import problem_to
-from spaql.agents.read_back import EPISODES, read_back
+from spaql.agents.agent_file import MODEL_FILE, agent_from, identity, load
+from spaql.agents.problem_file import problem_to, read_back
 from spaql.archive import remove_leftovers, write_together
 from spaql.errors import ChangedPlantWarning, SettingError
 from spaql.problems.plant_hash import change_text
@@ -53,7 +52,7 @@ def save_run(agent: Agent, folder: Path) -> None:
             folder / "history.csv": agent.history.to_csv().encode(),
         }
     )
-    read_back(agent, agent_from(archive.load(folder / MODEL_FILE)), episodes=EPISODES)
+    read_back(agent, agent_from(archive.load(folder / MODEL_FILE)))
     (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
     remove_leftovers(folder)
 
@@ -65,7 +64,7 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
         raise SettingError(f"{folder} contains no run to resume.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ChangedPlantWarning)  # it is refused below
-        trained = load_agent(files[0], parallel=agent.problem.parallel)
+        trained: Agent = load(files[0], parallel=agent.problem.parallel)
     if (there := trained.learner_type.name) != (asked := agent.learner_type.name):
         raise SettingError(
             f"{folder} is a run of {there}, not {asked}: resume it with that algorithm.",
@@ -77,23 +76,27 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
         raise SettingError(
             f"The run in {folder} cannot be resumed. {changed} Restore the plant, or train in another folder."
         )
-    for present, wanted in (
-        (problem_to(trained.problem)[0], problem_to(agent.problem)[0]),
-        (dataclasses.asdict(trained.settings), dataclasses.asdict(agent.settings)),
-        ({"seed": trained.seed}, {"seed": agent.seed if same_seed else trained.seed}),
-    ):
-        names = [name for name in {**present, **wanted} if name != "plant"]
-        pairs = [(name, present.get(name), wanted.get(name)) for name in names]
-        other = [
-            f"{name} {there}, not {asked}"
-            for name, there, asked in pairs
-            if _in_order(there) != _in_order(asked)
-        ]
-        if other:
-            raise SettingError(
-                f"The run in {folder} has {'; '.join(other)}: give the values it was started with."
-            )
+    present = _description(trained)
+    wanted = _description(agent)
+    if not same_seed:
+        wanted["seed"] = trained.seed
+    other = [
+        f"{name} {present.get(name)}, not {wanted.get(name)}"
+        for name in {**present, **wanted}
+        if _in_order(present.get(name)) != _in_order(wanted.get(name))
+    ]
+    if other:
+        raise SettingError(
+            f"The run in {folder} has {'; '.join(other)}: give the values it was started with."
+        )
     return trained
+
+
+def _description(agent: Agent) -> dict[str, Any]:
+    """Return what a training is started with."""
+    problem, _ = problem_to(agent.problem)
+    problem.pop("plant", None)
+    return {**problem, **dataclasses.asdict(agent.settings), "seed": agent.seed}
 
 
 def _in_order(value: Any) -> Any:

@@ -1,9 +1,7 @@
 """Checks of a user's own algorithm, environment or plant."""
 
-from spaql.checks.agent_case import AgentCase
-from spaql.checks.agents import AGENT_CHECKS, check_agent
-from spaql.checks.episodes import ProblemCase
-from spaql.checks.problems import PROBLEM_CHECKS, check_problem
+from spaql.checks.agents import AGENT_CHECKS, AgentCase, check_agent
+from spaql.checks.problems import PROBLEM_CHECKS, ProblemCase, check_problem
 from spaql.checks.report import CheckReport, CheckResult, Requirement
 
 __all__ = [

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, Literal, NoReturn, TypeVar
+
+import numpy as np
 
 from spaql.errors import SpaqlError
 from spaql.problems.user_errors import describe_error
@@ -137,3 +141,17 @@ def run_all(subject: str, checks: Iterable[Requirement[Case]], case: Case) -> Ch
         if check.needed and findings[-1].outcome == "failed":
             missed = check.name
     return CheckReport(subject, tuple(findings))
+
+
+@contextmanager
+def global_seed(seed: int) -> Iterator[None]:
+    """Seed the global random generators within a context."""
+    python = random.getstate()
+    numpy = np.random.get_state()  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002

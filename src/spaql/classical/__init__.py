@@ -1,12 +1,9 @@
 """Controllers of the textbook, to stand beside a learned one: PID and LQR, tuned on the same simulator."""
 
 from spaql.classical.linear import LinearPlant, OperatingPoint, linearise, operating_point
-from spaql.classical.lqr import augmented
-from spaql.classical.policies import LQRPolicy, PIDPolicy
-from spaql.classical.riccati import riccati_gains
+from spaql.classical.policies import LQRPolicy, PIDPolicy, SwingUpPolicy, falling_rate, has_pole, pole_of
 from spaql.classical.search import Tuned
-from spaql.classical.swing_up import SwingUpPolicy, falling_rate, has_pole, pole_of
-from spaql.classical.tuning import METHODS, tune
+from spaql.classical.tuning import METHODS, augmented, riccati_gains, tune
 
 __all__ = [
     "METHODS",

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from spaql.controllers.arrays import action_range
 from spaql.errors import SettingError
 from spaql.problems import Dynamics, Problem
-from spaql.spaces import observation_names
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -178,7 +177,7 @@ class _Linearisation:
         visited = self._visited()
         size = visited.reshape(-1, visited.shape[2]).std(axis=0)
         moving = [j for j in range(visited.shape[2]) if np.ptp(visited[:, :, j], axis=1).max() > 0]
-        names = observation_names(self._problem.states.space, self._problem.states.names)
+        names = self._problem.states.labels
         pairs = dict(self._problem.setpoint_places)
         numbers = self._numbers(names, visited[:, 0], visited, pairs)
         middle = visited[:, 0].mean(axis=0)

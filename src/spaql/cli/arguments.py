@@ -96,24 +96,22 @@ def read(run: Path) -> Agent | Design:
 
 
 def _read(run: Path) -> tuple[Agent | Design, list[str]]:
-    from spaql.agents import Agent, Design, load
+    from spaql.agents import load
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChangedPlantWarning)
         source = load(run)
-    if not isinstance(source, Agent | Design):
-        raise SettingError(f"{run} contains a learned plant and no policy: show it with `spaql model {run}`.")
     return source, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 
 def read_to_play(run: Path) -> Agent | Design:
     """Return an agent or controller to be run, after importing the module that its environment names."""
     from spaql.problems import check_environment
-    from spaql.problems.registry import declared_plant
+    from spaql.problems.registry import file_option
 
     source, _ = _read(run)
     env = source.problem.env
-    if env is not None and ":" in env and declared_plant(env) is None:  # which has no equations
+    if env is not None and ":" in env and file_option(env) is None:  # which has no equations
         check_environment(env)
     return read(run)
 

@@ -148,14 +148,12 @@ def _of_run(run: Path, kind: str, options: dict[str, Any]) -> Record:
     from spaql.controllers import controller_of
     from spaql.evaluation.beside import steps_of
     from spaql.figures import (
-        compute_balls,
         compute_counterexample,
         compute_map,
-        compute_phase,
         compute_response,
         compute_tree,
     )
-    from spaql.figures.names import NAMES
+    from spaql.figures.style import NAMES
 
     agent = read(run) if kind == "tree" else read_to_play(run)
     _check_kind(agent, kind)
@@ -170,17 +168,13 @@ def _of_run(run: Path, kind: str, options: dict[str, Any]) -> Record:
     y, y_limits = _axis(agent, kind, options, "y")
     plane = {name: value for name, value in options.items() if name not in ("x", "y")}
     plane |= {"x_limits": x_limits, "y_limits": y_limits}
-    if kind == "balls":
-        return compute_balls(agent, x, y, **plane)
-    if kind == "phase":
-        return compute_phase(agent, x, y, **plane)
     return compute_map(agent, x, y, shows="action" if kind == "map" else kind, **plane)
 
 
 def _axis(agent: Agent | Design, kind: str, options: dict[str, Any], name: str) -> Along:
     """Return the observation along an axis; without one, the error names the observations."""
     from spaql.controllers.policy import policy_of
-    from spaql.figures.axis import angles
+    from spaql.figures.scene import angles
 
     if name not in options:
         known = policy_of(agent).known or agent.problem.states.names

@@ -17,7 +17,7 @@ from spaql.errors import SettingError
 from spaql.formatting import counted, number, places, short, with_interval
 
 if TYPE_CHECKING:
-    from spaql.evaluation import Comparison, Judged
+    from spaql.evaluation import ClassicalComparison, Judged
     from spaql.simulate import Evaluation
 
 
@@ -86,7 +86,7 @@ def evaluate(
     designed_for = agent.designed_for if isinstance(agent, Agent) else None
     where = in_condition(problem, conditions[0])
     played: dict[str, Any] = {"episodes": episodes, "seed": seed}
-    compared: Comparison | None = None
+    compared: ClassicalComparison | None = None
     if beside or problem.setpoints:
         steps = steps_of(agent) if steps is None else steps
         compared = compare_with(
@@ -114,7 +114,7 @@ def _condition(condition: str, designed_for: str | None) -> str:
     return f"{played}; designed for {CONDITION_TEXTS[designed_for]}"
 
 
-def _control_data(compared: Comparison) -> dict[str, Any]:
+def _control_data(compared: ClassicalComparison) -> dict[str, Any]:
     data = [_condition_data(rows) | {"condition": name} for name, rows in compared.conditions.items()]
     content: dict[str, Any] = {
         name: value for name, value in data[0].items() if name in ("control", "beside")
@@ -155,9 +155,9 @@ def _condition_data(judged: list[Judged]) -> dict[str, Any]:
     return data | ({"beside": others} if others else {})
 
 
-def _control_text(compared: Comparison) -> str:
+def _control_text(compared: ClassicalComparison) -> str:
     from spaql.evaluation.conditions import CONDITION_TEXTS
-    from spaql.evaluation.control_tables import MEASURES_MEAN, loop_tables, return_cells
+    from spaql.evaluation.result_tables import MEASURES_MEAN, loop_tables, return_cells
 
     judged = compared.rows
     parts = []

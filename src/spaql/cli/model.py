@@ -9,13 +9,13 @@ import click
 
 from spaql.cli.arguments import read_to_play, run_argument
 from spaql.cli.command import command
-from spaql.cli.report import PATH, Report
+from spaql.cli.report import Report
 from spaql.cli.signatures import options_of
 from spaql.errors import SettingError
 
 if TYPE_CHECKING:
-    from spaql.agents import PlanTree
-    from spaql.learned_plants import PlantModel, PredictionErrors
+    from spaql.evaluation import PredictionErrors
+    from spaql.learned_plants import PlantModel
 
 
 @command("its size and errors")
@@ -23,57 +23,36 @@ if TYPE_CHECKING:
 @click.option("--digits", default=3, help="round numbers to n digits")
 @click.option("--errors", is_flag=True, help="print prediction errors instead, of --episodes")
 @options_of("evaluation/model_errors.py:model_errors", "episodes", "seed")
-@click.option("--out", type=PATH, help="save the model to a .spaql file, in which agents can be trained")
 def model(
     run: Path,
     digits: int,
     errors: bool,
     episodes: int,
     seed: int,
-    out: Path | None,
 ) -> Report:
     """Print the model of the plant that RUN has learned (plantree), in raw units.
 
-    RUN is a run folder, or a model file of an agent or of a plant. The model is a tree of cells; in each, the
-    next observation and the reward are affine laws of the observation and the action.
-
-    A plant saved as .spaql is an environment: other algorithms can be trained in it.
+    The model is a tree of cells; in each, the next observation and the reward are affine laws of the
+    observation and the action.
 
     \b
     Examples:
       spaql model runs/pendulum --digits 17
       spaql model runs/pendulum --errors
-      spaql model runs/pendulum --out plant.spaql
-      spaql train plant.spaql --algo spaql --iterations 200
     """
+    from spaql.agents import PlanTree
     from spaql.evaluation import model_errors
     from spaql.learned_plants import text
 
-    agent, plant = _read(run)
-    if out is not None:
-        if out.suffix != ".spaql":
-            raise SettingError(f"{out} must end in .spaql.")
-        plant.save(out)
-        return Report({"file": str(out)}, str(out))
+    agent = read_to_play(run)
+    if not isinstance(agent, PlanTree):
+        raise SettingError(f"{run} has no model of its plant: train with --algo plantree to learn one.")
+    plant = agent.model
     if errors:
-        if agent is None:
-            raise SettingError(f"{run} contains only a plant: give the run in which it was learned.")
         tests = (model_errors(agent, episodes=episodes, seed=seed), model_errors(agent, held_out=True))
         data = _size(plant) | {"errors": [_data(test) for test in tests]}
         return Report(data, "\n\n".join(map(str, tests)))
     return Report(_size(plant), lambda: text(plant, digits))
-
-
-def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
-    from spaql.agents import PlanTree, load
-    from spaql.learned_plants import PlantModel
-
-    if isinstance(plant := load(run), PlantModel):
-        return None, plant
-    agent = read_to_play(run)
-    if not isinstance(agent, PlanTree):
-        raise SettingError(f"{run} has no model of its plant: train with --algo plantree to learn one.")
-    return agent, agent.model
 
 
 def _size(plant: PlantModel) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def stress(
       spaql stress runs/cartpole --robustness --vary length=0.3,0.7
     """
     from spaql.evaluation import stress as run_stress
-    from spaql.evaluation.stress import bench_of
+    from spaql.evaluation.stress import find_bench
 
     if vary and not with_robustness:
         raise SettingError("--vary is for --robustness: give that as well.")
@@ -104,7 +104,7 @@ def stress(
         require("The map", "plot")
     agent = read_to_play(run)
     asked = any(option is not None for option in (low, high, threshold, map_file))
-    if with_robustness and not asked and bench_of(agent.problem) is None:
+    if with_robustness and not asked and find_bench(agent.problem) is None:
         return _robustness_alone(agent, vary, seed)
     bench = _bench(agent.problem, low, high, threshold)
     result = run_stress(agent, bench=bench, starts=starts, seed=seed)
@@ -153,7 +153,7 @@ def _robustness_alone(agent: Agent | Design, vary: dict[str, list[float]], seed:
 
 
 def _robustness_text(rows: list[RobustnessRow], remark: str) -> str:
-    from spaql.evaluation.stress_tables import robustness_cells
+    from spaql.evaluation.result_tables import robustness_cells
 
     if not rows:
         return ""
@@ -165,8 +165,7 @@ def _bench(
 ) -> Bench:
     """Return the bench of the plant, with the requested region and threshold."""
     from spaql.evaluation import Bench, find_bench
-    from spaql.evaluation.bench import returns_at_least
-    from spaql.evaluation.stress import known_bench
+    from spaql.evaluation.stress import known_bench, returns_at_least
 
     if (low is None) != (high is None):
         raise SettingError("A region has two bounds: give both --low and --high.")
@@ -207,7 +206,7 @@ def _data(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: in
 
 def stress_text(result: StressTest, bench: Bench, worst: int) -> str:
     """Return the region, the share of successes, quantiles and the worst starts, for people."""
-    from spaql.evaluation.stress_tables import worst_cells
+    from spaql.evaluation.result_tables import worst_cells
 
     low, high = result.share_ci95
     quantiles = "  ".join(f"{q:.0%} {number(value, result.digits)}" for q, value in result.quantiles.items())

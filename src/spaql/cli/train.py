@@ -12,10 +12,9 @@ import click
 
 from spaql.agents import Agent, agent_type
 from spaql.agents.agent_file import MODEL_FILE
-from spaql.agents.budget import Budget
 from spaql.agents.run_folder import CHECKPOINT_FILE
-from spaql.agents.train_tries import TRIES_FILE
-from spaql.agents.tries import SELECTION_EPISODES
+from spaql.agents.training_loop import SELECTION_EPISODES, Budget
+from spaql.agents.tries import TRIES_FILE
 from spaql.cli.arguments import ChoiceOrOwn, complete_environment, quiet_option
 from spaql.cli.command import command
 from spaql.cli.default_algorithm import (
@@ -115,8 +114,8 @@ def train(
 
     ENV is the id of a Gymnasium environment with Box or Discrete observations and actions; one of the
     paper's setups, pendulum, pendulum5 or cartpole200; module:id, where the module registers the
-    environment or plant, as in a project of `spaql new`; a learned plant saved by `spaql model` (.spaql); or
-    an FMU for co-simulation (.fmu), with --config.
+    environment or plant, as in a project of `spaql new`; or an FMU for co-simulation (.fmu),
+    with --config.
 
     \b
     Examples:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spaql.agents import Agent, PlanTree, TreeSearch
-from spaql.agents.budget import Budget
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
-from spaql.agents.train_tries import TRIES_FILE
+from spaql.agents.training_loop import Budget
+from spaql.agents.tries import TRIES_FILE
 from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report, say
 from spaql.cli.training_report import FRESH_EPISODES, training_report

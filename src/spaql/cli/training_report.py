@@ -9,7 +9,7 @@ from spaql.agents import Agent, PlanTree, TreeSearch
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.report import Report, fitted, plain, wrapped
 from spaql.evaluation import PlainControllers
-from spaql.evaluation.plain_controllers import failure
+from spaql.evaluation.beside import failure
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _data(agent: Agent, folder: Path, fresh: Evaluation, others: PlainController
 
 def _search(agent: Agent) -> tuple[dict[str, Any], str]:
     """Return the structures tried and what was learned about the plant, as data and as paragraphs."""
-    from spaql.evaluation.control_tables import LADDER_MEANS, LEARNED_MEANS, ladder_cells, lags_text
+    from spaql.evaluation.result_tables import LADDER_MEANS, LEARNED_MEANS, ladder_cells, lags_text
 
     data: dict[str, Any] = {}
     text = ""

@@ -12,14 +12,14 @@ import click
 
 from spaql.agents import Agent, Tries, Try
 from spaql.agents.run_folder import save_run
-from spaql.agents.train_tries import (
+from spaql.agents.tries import (
     TRIES_FOLDER,
     begin_table,
     check_tries,
     root_seed,
+    shown_try,
     train_tries,
 )
-from spaql.agents.tries import shown_try
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report, say

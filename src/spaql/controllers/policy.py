@@ -279,10 +279,7 @@ def opened(source: Any) -> Any:
         return source
     if not _readers:
         raise SettingError("To read a file, import spaql.agents first, or use spaql.load.")
-    content = _readers[0](source)
-    if not hasattr(type(content), "policy"):
-        raise SettingError(f"{os.fspath(source)} holds a {type(content).__name__}, which is not a policy.")
-    return content
+    return _readers[0](source)
 
 
 def policy_of(source: Source) -> Policy:

@@ -13,7 +13,7 @@ from spaql.controllers.policy import opened
 from spaql.errors import SettingError
 from spaql.evaluation.episodes import Playable, evaluate
 from spaql.problems import Problem, perturbed
-from spaql.problems.perturbed import derived_id, paired_states
+from spaql.problems.variants import derived_id, paired_states
 from spaql.simulate import Evaluation
 from spaql.simulate.batches import fresh_states
 from spaql.simulate.play import play

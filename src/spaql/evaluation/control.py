@@ -16,7 +16,6 @@ from spaql.controllers import RecordingPolicy
 from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.problems import EnvironmentLike, Problem
 from spaql.simulate import Evaluation, fresh_episodes
-from spaql.spaces import action_names, observation_names
 from spaql.values import whole_number
 
 Floats = NDArray[np.float64]
@@ -177,7 +176,7 @@ def actuator(
 
 def measure_control(problem: Problem, observations: list[Floats], actions: list[Floats]) -> ControlMeasures:
     """Return the measures of episodes: observations before each action, and actions, one per row."""
-    names = observation_names(problem.states.space, problem.states.names)
+    names = problem.states.labels
     time_step = problem.sample_time or 1.0
     noise = (
         {} if problem.dynamics is None else dict(zip(names, problem.dynamics.disturbances.noise, strict=True))
@@ -198,7 +197,7 @@ def measure_control(problem: Problem, observations: list[Floats], actions: list[
     else:
         low = space.low.ravel().tolist()
         high = space.high.ravel().tolist()
-        named = action_names(space, problem.actions.names)
+        named = problem.actions.labels
         moved = [
             actuator(name, [rows[:, k] for rows in actions], (low[k], high[k]), time_step)
             for k, name in enumerate(named)

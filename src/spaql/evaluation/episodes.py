@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
-from numpy.typing import NDArray
 
 from spaql.controllers import Policy
 from spaql.controllers.policy import PathLike, opened, policy_of
@@ -16,8 +15,7 @@ from spaql.errors import SettingError
 from spaql.formatting import counted
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.simulate import Evaluation, fresh_episodes
-from spaql.simulate.batches import fresh_states
-from spaql.simulate.sampling import check_sample_time
+from spaql.simulate.play import check_sample_time
 from spaql.spaces import observation_names
 from spaql.values import whole_number
 
@@ -122,22 +120,3 @@ def evaluate(
     if parallel:
         problem = dataclasses.replace(problem, parallel=True)
     return fresh_episodes(policy, problem, episodes, seed, deterministic=deterministic)
-
-
-def start_states(
-    agent: Playable, env: EnvironmentLike | None = None, *, episodes: int = 100, seed: int = 0
-) -> NDArray[np.float64]:
-    """Return the states of the plant, one per row, in which `evaluate` starts with the same arguments.
-
-    The problem must have compiled dynamics. Partition policies (of AQL, SPAQL and SPAQL-TS) start in
-    different states from all others.
-
-    Examples
-    --------
-    >>> from spaql.controllers import RandomPolicy
-    >>> problem = make_problem("Pendulum-v1")
-    >>> start_states(RandomPolicy(problem.states, problem.actions), problem, episodes=3).shape
-    (3, 2)
-    """
-    policy, problem = policy_and_problem(agent, env)
-    return fresh_states(policy, problem, whole_number("episodes", episodes, least=1), seed)

@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete
 
 from spaql.formatting import duration
 from spaql.problems import Dynamics, Problem
-from spaql.problems.functions import plain_function
+from spaql.problems.content import plain_function
 from spaql.spaces import action_names, observation_names, space_bounds
 from spaql.tables import TextTable, filled
 from spaql.values import plain

@@ -16,9 +16,8 @@ from spaql.controllers.arrays import action_range
 from spaql.errors import SettingError
 from spaql.evaluation.control import StepResponse, step_response
 from spaql.problems import Dynamics, Load, Problem
-from spaql.problems.setpoint_steps import state_places
-from spaql.simulate.environments import PlantRows, episodes_of, play_rows
-from spaql.spaces import action_names, observation_names
+from spaql.problems.variants import state_places
+from spaql.simulate.loop import PlantRows, episodes_of, play_rows
 
 Floats = NDArray[np.float64]
 _USUAL_LOAD = 0.05
@@ -134,7 +133,7 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
     responses = {name: _measured(*_play(plan, policy), plan, time_step) for name, policy in policies.items()}
     return StepTest(
         tuple(problem.setpoints),
-        action_names(problem.actions.space, problem.actions.names),
+        problem.actions.labels,
         time_step,
         "s" if problem.sample_time else "samples",
         plan.goals,
@@ -202,7 +201,7 @@ def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
         parameters=plant.middle_parameters,
         disturbance={name: Load(size=size, begins=(0, 1))},
     )
-    names = action_names(problem.actions.space, problem.actions.names)
+    names = problem.actions.labels
     return quiet, size, names[actions.index(name)]
 
 
@@ -211,10 +210,8 @@ def has_step_test(problem: Problem) -> bool:
     plant = problem.dynamics
     if plant is None or not problem.setpoints or isinstance(problem.actions.space, Discrete):
         return False
-    names = observation_names(problem.states.space, problem.states.names)
-    return len(state_places(plant, [names.index(goal) for goal in problem.setpoints.values()])) == len(
-        problem.setpoints
-    )
+    goals = [goal for _, goal in problem.setpoint_places]
+    return len(state_places(plant, goals)) == len(goals)
 
 
 def _starts(plant: Dynamics) -> Floats:

@@ -1,10 +1,11 @@
-"""Maps of a policy over two of its observations: actions, values, and episodes."""
+"""Maps of a policy over two of its observations: actions, values, balls, and episodes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +14,12 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.evaluation.episodes import Playable
-from spaql.figures.axis import Axis, Floats, find_axis
-from spaql.figures.colours import choice_colours, number_map, paler
 from spaql.figures.drawing import register
-from spaql.figures.scene import Scene, partition_policy, set_scene
-from spaql.figures.style import multiples_of_pi, new_figure
+from spaql.figures.scene import Axis, Floats, Plane, Scene, lay_out, partition_policy, set_scene
+from spaql.figures.style import choice_colours, multiples_of_pi, new_figure, number_map, paler
 from spaql.formatting import counted
 from spaql.kernels.partition.lookup import greedy_balls
 from spaql.problems import EnvironmentLike
-from spaql.spaces import find_observation, split_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,23 +27,12 @@ if TYPE_CHECKING:
 
 _INK = "#222222"
 """Of episodes, and of the outlines of balls."""
-_AVERAGED = 64
-"""The number of states that a map is averaged over, at most."""
 _ROUNDING = 1e-12
 """Relative tolerance: Q is a mean that is updated step by step."""
-SHOWN = ("action", "value")
-_AT_THE_CLIP = "reward of one step and bonus, not values"
-
-
-@dataclass(frozen=True)
-class AxisRange:
-    """An axis of a map."""
-
-    label: str
-    low: float
-    high: float
-    turns: bool
-    """Whether it is an angle in rad."""
+SHOWN = MappingProxyType({"action": 20, "value": 20, "balls": 20, "phase": 8})
+"""What a map shows, with the number of episodes."""
+_FINEST = 1.0 - 2.0**-32
+"""The last coordinate of the cube, which belongs to its last ball."""
 
 
 @dataclass(frozen=True)
@@ -84,51 +71,27 @@ class MapRecord:
     note: str
     shows: str
     """`action` or `value`."""
-    x: AxisRange
-    y: AxisRange
-    values: tuple[tuple[float, ...], ...]
+    x: Axis
+    y: Axis
+    values: tuple[tuple[float, ...], ...] = ()
     """At the centre of each place: the index of the most frequent discrete action, or a mean."""
-    share: tuple[tuple[float, ...], ...]
+    share: tuple[tuple[float, ...], ...] = ()
     """The share of that action; empty if it is the only one, or not discrete."""
-    choices: tuple[str, ...]
+    choices: tuple[str, ...] = ()
     """The discrete actions; empty for numbers."""
-    label: str
+    label: str = ""
     """Of the numbers."""
-    low: float
-    """Of the colours."""
-    high: float
+    low: float = 0.0
+    """Of the colours of numbers."""
+    high: float = 0.0
     balls: tuple[Outline, ...] = ()
     trails: tuple[Trail, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Plane:
-    """The plane of a map: its axes, and the states from which all other observations are taken."""
-
-    x: Axis
-    y: Axis
-    states: Floats
-    fixed: str
-    """A description of how the other observations are fixed."""
-    placed: frozenset[int] = frozenset()
-    """The numbers on an axis, or fixed."""
-
-    def grid(self, state: Floats, n: int) -> Floats:
-        """Return the observations at the centres of n × n places, row by row from the lowest y."""
-        at_x, at_y = (
-            axis.low + (np.arange(n) + 0.5) / n * (axis.high - axis.low) for axis in (self.x, self.y)
-        )
-        rows = np.tile(state, (n * n, 1))
-        for axis, places in ((self.x, np.tile(at_x, n)), (self.y, np.repeat(at_y, n))):
-            for index, values in axis.put(places).items():
-                rows[:, index] = values
-        return rows
-
-
 def compute_map(
     agent: Playable,
-    x: str | int | Axis,
-    y: str | int | Axis,
+    x: str | int,
+    y: str | int,
     env: EnvironmentLike | None = None,
     *,
     shows: str = "action",
@@ -137,7 +100,7 @@ def compute_map(
     x_limits: tuple[float, float] | None = None,
     y_limits: tuple[float, float] | None = None,
     step: int | None = None,
-    episodes: int = 20,
+    episodes: int | None = None,
     seed: int = 0,
     resolution: int = 240,
 ) -> MapRecord:
@@ -153,13 +116,14 @@ def compute_map(
         An agent, a policy or a controller.
     x, y
         Observations, by name (its unit may be left out) or number; where `cos(angle)` and `sin(angle)` are
-        observed, also `angle`; or any `Axis`.
+        observed, also `angle`.
     env
         Where to play episodes; the agent's own problem by default, and none for a policy or tree.
     shows
-        `action`, without sampling; or of a partition the `value`, which is the highest Q of a state. Where no
-        Q is below the horizon, as with rewards of 0 or more, Q depends on the visits alone, and the title and
-        note say so.
+        `action`, without sampling; `phase`, the same with the episodes as trails; of a partition, `balls`,
+        the same with the balls that contain the states, for any action, and all other observations at their
+        median over the visited states; or `value`, the highest Q of a state. Where no Q is below the horizon,
+        as with rewards of 0 or more, Q depends on the visits alone, and the title and note say so.
     action
         Which number of a Box of actions.
     at
@@ -169,7 +133,8 @@ def compute_map(
     step
         The time step, of a policy that depends on it (AQL).
     episodes, seed
-        Of the episodes, which are played with deterministic actions.
+        Of the episodes, which are played with deterministic actions; 20 by default, and 8 for a phase
+        portrait.
     resolution
         Places on each axis.
 
@@ -181,117 +146,125 @@ def compute_map(
     >>> record.x.label, record.y.label, len(record.values), record.label
     ('angle [rad]', 'speed [rad/s]', 4, 'torque [Nm]')
     """
-    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed)
-    plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {})
-    return chart(scene, plane, shows, action, resolution)
-
-
-def lay_out(
-    scene: Scene,
-    axes: tuple[str | int | Axis, str | int | Axis],
-    limits: tuple[tuple[float, float] | None, tuple[float, float] | None],
-    at: Mapping[str | int, float],
-    *,
-    averaged: bool = True,
-) -> Plane:
-    """Return the axes and the states of a map; without averaging there is one state, the median."""
-    names = scene.observations
-    visited = scene.visited
-    x, y = (
-        find_axis(wanted, names, scene.axis_space, visited, ends)
-        for wanted, ends in zip(axes, limits, strict=True)
-    )
-    laid = [set(axis.put(np.zeros(1))) for axis in (x, y)]
-    if laid[0] & laid[1]:
-        raise SettingError(f"Both axes are {x.label}: give two different ones.")
-    fixed = {find_observation(name, names): float(value) for name, value in at.items()}
-    if both := [names[j] for j in fixed if j in laid[0] | laid[1]]:
-        raise SettingError(f"{both[0]} is on an axis and cannot be fixed as well: leave out one of the two.")
-    placed = laid[0] | laid[1] | fixed.keys()
-    free = scene.free(placed)
-    if free and visited is None:
-        raise SettingError(
-            f"{names[free[0]]} is neither on an axis nor fixed: give it in at, or an environment to play "
-            "episodes in."
-        )
-    states = scene.blank
-    if (free or scene.policy.remembers) and visited is not None:
-        states = visited[np.unique(np.linspace(0, len(visited) - 1, _AVERAGED).astype(np.int64))]
-        if not averaged:
-            states = np.median(visited, axis=0, keepdims=True)
-            fixed |= {j: float(states[0, j]) for j in free}
-            free = []
-    for j, value in fixed.items():
-        states[:, j] = value
-    parts = [_fixed(names[j], value) for j, value in fixed.items()]
-    if len(states) > 1:
-        others = ", ".join([*(split_unit(names[j])[0] for j in free), *["memory"] * scene.policy.remembers])
-        parts.append(
-            f"{others} averaged over {counted(len(states), 'state')} of "
-            f"{counted(len(scene.played), 'episode')}"
-        )
-    return Plane(x, y, states, "; ".join(parts), frozenset(placed))
-
-
-def _fixed(name: str, value: float) -> str:
-    plain, unit = split_unit(name)
-    return f"{plain} {f'{value:.3g}'.replace('-', '−')} {unit}".rstrip()
-
-
-def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) -> MapRecord:
-    """Return the map of a plane."""
     if shows not in SHOWN:
         raise SettingError(f"A map shows {', '.join(SHOWN)}, and not {shows!r}.")
-    note = [f"With {plane.fixed}."] if plane.fixed else []
-    share: tuple[tuple[float, ...], ...] = ()
-    choices: tuple[str, ...] = ()
-    label = ""
-    subject = "what the policy does"
+    episodes = SHOWN[shows] if episodes is None else episodes
+    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed)
+    plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {}, averaged=shows != "balls")
     if shows == "value":
-        values = _mean(plane, resolution, _highest_q(scene))
-        label = "highest Q"
-        subject = "the highest Q"
-        if _is_at_the_clip(scene):
-            subject = _AT_THE_CLIP
-            note.append(
-                f"No Q is below the horizon H = {scene.horizon}, so V = min(H, max Q) is {scene.horizon} in "
-                "every state: it does not rank\nstates. Q − H is the mean reward of one "
-                "step plus a bonus that falls with visits."
-            )
-        low = float(values.min())
-        high = float(values.max())
-    elif isinstance(scene.action_space, Discrete):
-        values, shares = _most_frequent(scene, plane, resolution)
-        choices = scene.actions
-        low = 0.0
-        high = float(len(scene.actions) - 1)
-        if len(plane.states) > 1:
-            share = _rows(shares, resolution)
-            note.append("The most frequent action; paler where it is less frequent.")
-    else:
-        if not 0 <= action < len(scene.actions):
-            raise SettingError(f"An action has {len(scene.actions)} numbers, counted from 0.")
-        values = _mean(plane, resolution, lambda rows: scene.act(rows, plane.placed)[:, action])
-        low, high = (float(end.ravel()[action]) for end in (scene.action_space.low, scene.action_space.high))
-        label = scene.actions[action]
+        return _value_map(scene, plane, resolution)
+    record = _action_map(scene, plane, action, resolution)
+    if shows == "balls":
+        return _with_balls(record, scene, plane)
+    return _with_trails(record, scene, plane) if shows == "phase" else record
+
+
+def _value_map(scene: Scene, plane: Plane, resolution: int) -> MapRecord:
+    """Return the map of the highest Q."""
+    values = _mean(plane, resolution, _highest_q(scene))
+    note = [f"With {plane.fixed}."] if plane.fixed else []
+    subject = "the highest Q"
+    if _is_at_the_clip(scene):
+        subject = "reward of one step and bonus, not values"
+        note.append(
+            f"No Q is below the horizon H = {scene.horizon}, so V = min(H, max Q) is {scene.horizon} in "
+            "every state: it does not rank\nstates. Q − H is the mean reward of one "
+            "step plus a bonus that falls with visits."
+        )
     return MapRecord(
-        f"{scene.title}: {subject}",
-        "\n".join(note),
-        shows,
-        axis_range(plane.x),
-        axis_range(plane.y),
-        _rows(values, resolution),
-        share,
-        choices,
-        label,
-        low,
-        high,
+        title=f"{scene.title}: {subject}",
+        note="\n".join(note),
+        shows="value",
+        x=plane.x,
+        y=plane.y,
+        values=_rows(values, resolution),
+        label="highest Q",
+        low=float(values.min()),
+        high=float(values.max()),
     )
 
 
-def axis_range(axis: Axis) -> AxisRange:
-    """Return an axis as it is written in a record."""
-    return AxisRange(axis.label, axis.low, axis.high, axis.turns)
+def _action_map(scene: Scene, plane: Plane, action: int, resolution: int) -> MapRecord:
+    """Return the map of the most frequent discrete action, or of the mean of a component of the action."""
+    record = MapRecord(
+        title=f"{scene.title}: what the policy does",
+        note=f"With {plane.fixed}." if plane.fixed else "",
+        shows="action",
+        x=plane.x,
+        y=plane.y,
+    )
+    if isinstance(scene.action_space, Discrete):
+        values, shares = _most_frequent(scene, plane, resolution)
+        record = replace(record, values=_rows(values, resolution), choices=scene.actions)
+        if len(plane.states) == 1:
+            return record
+        note = f"{record.note}\nThe most frequent action; paler where it is less frequent."
+        return replace(record, share=_rows(shares, resolution), note=note)
+    if not 0 <= action < len(scene.actions):
+        raise SettingError(f"An action has {len(scene.actions)} components, counted from 0.")
+    values = _mean(plane, resolution, lambda rows: scene.act(rows, plane.placed)[:, action])
+    return replace(
+        record,
+        values=_rows(values, resolution),
+        label=scene.actions[action],
+        low=float(scene.action_space.low.ravel()[action]),
+        high=float(scene.action_space.high.ravel()[action]),
+    )
+
+
+def _with_balls(record: MapRecord, scene: Scene, plane: Plane) -> MapRecord:
+    """Return a map with the outlines of the balls that contain its states, for any action."""
+    balls = _outlines(scene, plane)
+    title = f"{scene.title}: the partition"
+    return replace(record, title=title, note=f"{len(balls):,} outlines of balls. {record.note}", balls=balls)
+
+
+def _outlines(scene: Scene, plane: Plane) -> tuple[Outline, ...]:
+    """Return the outlines of the balls that a plane cuts, each once."""
+    policy = partition_policy(scene.policy, "balls")
+    if plane.x.turns or plane.y.turns:
+        raise SettingError("Balls are rectangles over two observations: give those as axes, not an angle.")
+    i = plane.x.places[0]
+    j = plane.y.places[0]
+    leaves = policy.partition.leaves(scene.step)
+    at = np.minimum(policy.states.standardise(plane.states[0]), _FINEST)
+    others = [k for k in range(len(at)) if k not in (i, j)]
+    met = ((leaves.state_low <= at) & (at < leaves.state_high))[:, others].all(axis=1)
+    low = leaves.state_low[met]
+    high = leaves.state_high[met]
+    # The outermost balls contain all states beyond the cube.
+    raw_low = np.where(low <= -1.0, -math.inf, policy.states.restore(low))
+    raw_high = np.where(high >= 1.0, math.inf, policy.states.restore(high))
+    ends = np.stack([raw_low[:, i], raw_high[:, i], raw_low[:, j], raw_high[:, j]], axis=1)
+    frame = (plane.x.low, plane.x.high, plane.y.low, plane.y.high)
+    ends[:, :2], ends[:, 2:] = np.clip(ends[:, :2], *frame[:2]), np.clip(ends[:, 2:], *frame[2:])
+    drawn = np.unique(ends[(ends[:, 0] < ends[:, 1]) & (ends[:, 2] < ends[:, 3])], axis=0)
+    return tuple(Outline(a, c, b - a, d - c) for a, b, c, d in drawn.tolist())
+
+
+def _with_trails(record: MapRecord, scene: Scene, plane: Plane) -> MapRecord:
+    """Return a map with all episodes as trails."""
+    if not scene.played:
+        raise SettingError("A phase portrait shows episodes: give an environment, and one episode at least.")
+    trails = tuple(
+        Trail(_pieces(states, plane), played.total, played.terminated)
+        for states, played in zip(scene.states, scene.played, strict=True)
+    )
+    shown = counted(len(trails), "episode")
+    note = f"{shown}, each from its ring to its dot, or to a cross where it was terminated."
+    title = f"{scene.title}: where the policy goes"
+    return replace(record, title=title, note=f"{note}\n{record.note}".strip(), trails=trails)
+
+
+def _pieces(observations: Floats, plane: Plane) -> tuple[Piece, ...]:
+    places = [axis.read(observations) for axis in (plane.x, plane.y)]
+    jumps = np.zeros(len(observations) - 1, np.bool_)
+    for axis, along in zip((plane.x, plane.y), places, strict=True):
+        if axis.turns:
+            jumps |= np.abs(np.diff(along)) > math.pi
+    cuts = np.flatnonzero(jumps) + 1
+    parts = zip(*(np.split(along, cuts) for along in places), strict=True)
+    return tuple(Piece(tuple(a.tolist()), tuple(b.tolist())) for a, b in parts)
 
 
 def _rows(values: NDArray[np.float64], n: int) -> tuple[tuple[float, ...], ...]:

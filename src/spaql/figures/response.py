@@ -16,8 +16,7 @@ from spaql.evaluation.conditions import CONDITION_TEXTS, conditions_of, in_condi
 from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.step_test import Response, StepTest, step_test
 from spaql.figures.drawing import register
-from spaql.figures.names import NAMES
-from spaql.figures.style import GREY, new_figure
+from spaql.figures.style import GREY, NAMES, new_figure
 from spaql.formatting import counted, duration, time_unit
 from spaql.problems import EnvironmentLike
 

@@ -1,8 +1,9 @@
-"""The input of pictures of a policy: the policy, the names of its numbers, and its episodes."""
+"""What maps of a policy are computed from: the policy, its episodes, two axes, and all other observations."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,10 +17,11 @@ from spaql.controllers.build import tree_number
 from spaql.controllers.policy import opened, policy_of
 from spaql.errors import SettingError
 from spaql.evaluation.episodes import Evaluable, Playable
-from spaql.figures.names import NAMES
+from spaql.figures.style import NAMES
+from spaql.formatting import counted
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.simulate import Episode, record
-from spaql.spaces import action_names, observation_names
+from spaql.spaces import action_names, find_observation, observation_names, split_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,3 +150,182 @@ def partition_policy(policy: Policy, what: str) -> PartitionPolicy:
             f"Only the policy of a partition has {what}, and this is a {type(policy).__name__}."
         )
     return policy
+
+
+Floats = NDArray[np.float64]
+
+_MARGIN = 0.1
+"""Margin beyond either end, as a share of the range of the visited states."""
+_MOST = 0.5
+"""Share of an observation's range that must be visited for the whole range to be shown."""
+_AVERAGED = 64
+"""The number of states that a map is averaged over, at most."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An observation or feature along an axis; or an angle in rad, of which cosine and sine are observed."""
+
+    label: str
+    """Its name, with the unit in brackets."""
+    low: float
+    high: float
+    places: tuple[int, ...]
+    """Its index; of an angle those of its cosine and its sine."""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise SettingError(
+                f"The axis of {self.label} goes from {self.low:g} to {self.high:g}: give two numbers, the "
+                "lower one first."
+            )
+
+    @property
+    def turns(self) -> bool:
+        """Whether it is an angle, whose ends are the same place."""
+        return len(self.places) > 1
+
+    def put(self, at: Floats) -> Mapping[int, Floats]:
+        """Return the values of observations, by their index, at places along the axis.
+
+        Examples
+        --------
+        >>> Axis("angle [rad]", -math.pi, math.pi, (1, 0)).put(np.zeros(1))
+        {1: array([1.]), 0: array([0.])}
+        """
+        values = (np.cos(at), np.sin(at)) if self.turns else (at,)
+        return dict(zip(self.places, values, strict=True))
+
+    def read(self, observations: Floats) -> Floats:
+        """Return the places of observations, one per row."""
+        values = [observations[:, place] for place in self.places]
+        return np.arctan2(values[1], values[0]) if self.turns else values[0]
+
+
+def find_axis(
+    wanted: str | int,
+    names: Sequence[str],
+    space: Box | Discrete,
+    visited: Floats | None,
+    limits: tuple[float, float] | None = None,
+) -> Axis:
+    """Return the axis of an observation, by name or number.
+
+    A name may leave out its unit. Where there are both `cos(angle)` and `sin(angle)`, `angle` is an axis as
+    well. Without limits an axis covers the visited states; or the bounds of the space, if the states cover
+    half of them or there are none.
+    """
+    pair = [f"{function}({wanted})" for function in ("cos", "sin")]
+    if wanted not in [split_unit(name)[0] for name in names] and all(name in names for name in pair):
+        places = names.index(pair[0]), names.index(pair[1])
+        return Axis(f"{wanted} [rad]", *(limits or (-math.pi, math.pi)), places)
+    index = find_observation(wanted, names, angles(names))
+    low, high = limits or _limits(index, space, visited)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise SettingError(
+            f"{names[index]} has no bounds: give its limits, or an environment to play episodes in."
+        )
+    return Axis(names[index], low, high, (index,))
+
+
+def angles(names: Sequence[str]) -> list[str]:
+    """Return the angles that are observed by their cosine and sine.
+
+    Examples
+    --------
+    >>> angles(["cos(angle)", "sin(angle)", "speed [rad/s]"])
+    ['angle']
+    """
+    cosines = [name[4:-1] for name in names if name.startswith("cos(") and name.endswith(")")]
+    return [name for name in cosines if f"sin({name})" in names]
+
+
+def _limits(index: int, space: Box | Discrete, visited: Floats | None) -> tuple[float, float]:
+    if isinstance(space, Discrete):
+        return float(space.start) - 0.5, float(space.start + space.n) - 0.5
+    low = float(space.low[index])
+    high = float(space.high[index])
+    if visited is None:
+        return low, high
+    least = float(visited[:, index].min())
+    most = float(visited[:, index].max())
+    if most - least >= _MOST * (high - low):
+        return low, high
+    room = _MARGIN * (most - least) or 1.0
+    return max(low, least - room), min(high, most + room)
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The plane of a map: its axes, and the states from which all other observations are taken."""
+
+    x: Axis
+    y: Axis
+    states: Floats
+    fixed: str
+    """A description of how the other observations are fixed."""
+    placed: frozenset[int] = frozenset()
+    """The numbers on an axis, or fixed."""
+
+    def grid(self, state: Floats, n: int) -> Floats:
+        """Return the observations at the centres of n × n places, row by row from the lowest y."""
+        at_x, at_y = (
+            axis.low + (np.arange(n) + 0.5) / n * (axis.high - axis.low) for axis in (self.x, self.y)
+        )
+        rows = np.tile(state, (n * n, 1))
+        for axis, places in ((self.x, np.tile(at_x, n)), (self.y, np.repeat(at_y, n))):
+            for index, values in axis.put(places).items():
+                rows[:, index] = values
+        return rows
+
+
+def lay_out(
+    scene: Scene,
+    axes: tuple[str | int, str | int],
+    limits: tuple[tuple[float, float] | None, tuple[float, float] | None],
+    at: Mapping[str | int, float],
+    *,
+    averaged: bool = True,
+) -> Plane:
+    """Return the axes and the states of a map; without averaging there is one state, the median."""
+    names = scene.observations
+    visited = scene.visited
+    x, y = (
+        find_axis(wanted, names, scene.axis_space, visited, ends)
+        for wanted, ends in zip(axes, limits, strict=True)
+    )
+    laid = [set(axis.put(np.zeros(1))) for axis in (x, y)]
+    if laid[0] & laid[1]:
+        raise SettingError(f"Both axes are {x.label}: give two different ones.")
+    fixed = {find_observation(name, names): float(value) for name, value in at.items()}
+    if both := [names[j] for j in fixed if j in laid[0] | laid[1]]:
+        raise SettingError(f"{both[0]} is on an axis and cannot be fixed as well: leave out one of the two.")
+    placed = laid[0] | laid[1] | fixed.keys()
+    free = scene.free(placed)
+    if free and visited is None:
+        raise SettingError(
+            f"{names[free[0]]} is neither on an axis nor fixed: give it in at, or an environment to play "
+            "episodes in."
+        )
+    states = scene.blank
+    if (free or scene.policy.remembers) and visited is not None:
+        states = visited[np.unique(np.linspace(0, len(visited) - 1, _AVERAGED).astype(np.int64))]
+        if not averaged:
+            states = np.median(visited, axis=0, keepdims=True)
+            fixed |= {j: float(states[0, j]) for j in free}
+            free = []
+    for j, value in fixed.items():
+        states[:, j] = value
+    parts = [_fixed(names[j], value) for j, value in fixed.items()]
+    if len(states) > 1:
+        others = ", ".join([*(split_unit(names[j])[0] for j in free), *["memory"] * scene.policy.remembers])
+        parts.append(
+            f"{others} averaged over {counted(len(states), 'state')} of "
+            f"{counted(len(scene.played), 'episode')}"
+        )
+    return Plane(x, y, states, "; ".join(parts), frozenset(placed))
+
+
+def _fixed(name: str, value: float) -> str:
+    plain, unit = split_unit(name)
+    return f"{plain} {f'{value:.3g}'.replace('-', '−')} {unit}".rstrip()

@@ -1,25 +1,51 @@
-"""The style of all figures: colours, markers, number formats, labels at the end of lines."""
+"""The style of all figures: names, colours, markers, number formats, labels at the end of lines."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from spaql.errors import MissingExtraError
-from spaql.figures.names import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
     from matplotlib.ticker import Formatter
+
+
+NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "aql": "AQL",
+        "spaql": "SPAQL",
+        "spaql-ts": "SPAQL-TS",
+        "plantree": "PlanTree",
+        "treesearch": "TreeSearch",
+        "classical": "Textbook",
+        "sac": "SAC",
+        "tqc": "TQC",
+        "td3": "TD3",
+        "dqn": "DQN",
+        "qr-dqn": "QR-DQN",
+        "ppo": "PPO",
+        "trpo": "TRPO",
+        "ars": "ARS",
+        "random": "Random",
+        "random-published": "Random, torque in [0, 2] Nm",
+        "pendulum": "Pendulum",
+        "pendulum-scaled": "Pendulum, rewards scaled",
+        "pendulum5": "Pendulum, 5 torques",
+        "cartpole200": "CartPole, 200 steps",
+    }
+)
+
 
 WIDTH = 8.0
 """Inches: a column of a web page, in which text of 10 points stays readable."""
@@ -255,3 +281,44 @@ def multiples_of_pi(value: float, _: Any = None) -> str:
     """
     k = round(value / math.pi)
     return {0: "0", 1: "π", -1: "−π"}.get(k, f"{k}π".replace("-", "−"))
+
+
+# Okabe and Ito's, those that differ most in lightness first.
+_LIST = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+_PALEST = 0.15
+"""Share of its colour that an action keeps if it is barely the most frequent one."""
+
+
+def choice_colours(n: int) -> NDArray[np.float64]:
+    """Return a colour for each discrete action: rows of red, green and blue from 0 to 1."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
+
+    if n <= len(_LIST):
+        return np.array([to_rgb(colour) for colour in _LIST[:n]])
+    return np.asarray(colormaps["viridis"](np.linspace(0.0, 1.0, n)))[:, :3]
+
+
+def number_map(low: float, high: float) -> str:
+    """Return the name of the colour map of a number: a diverging one if the number has both signs."""
+    return "PuOr" if low < 0.0 < high else "viridis"
+
+
+def number_colours(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    """Return a colour for each number of a range."""
+    from matplotlib import colormaps
+
+    place = (values - low) / (high - low)
+    return np.asarray(colormaps[number_map(low, high)](place))[..., :3]
+
+
+def paler(colours: NDArray[np.float64], share: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Blend the colours of the most frequent of n actions with white, the more the smaller their share."""
+    least = 1.0 / n
+    kept = _PALEST + (1.0 - _PALEST) * np.clip((share - least) / max(1.0 - least, 1e-9), 0.0, 1.0)
+    return 1.0 - kept[..., None] * (1.0 - colours)
+
+
+def ink(colour: NDArray[np.float64]) -> str:
+    """Return the colour of text that is readable on a background."""
+    return "black" if float(colour @ [0.299, 0.587, 0.114]) > 0.5 else "white"

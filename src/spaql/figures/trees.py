@@ -12,9 +12,8 @@ from spaql.controllers.controller import VELOCITY
 from spaql.controllers.text import leaf_text
 from spaql.controllers.wording import number_text, sum_text
 from spaql.errors import SettingError
-from spaql.figures.colours import choice_colours, ink, number_colours
 from spaql.figures.drawing import register
-from spaql.figures.style import GREY, new_figure
+from spaql.figures.style import GREY, choice_colours, ink, new_figure, number_colours
 from spaql.formatting import counted
 from spaql.kernels.controller import HIGH, LOW
 from spaql.spaces import split_unit

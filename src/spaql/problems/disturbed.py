@@ -42,8 +42,7 @@ def disturbed(declared: Disturbances, functions: Functions, n_plain: int) -> Fun
     at = _places(declared, n_plain)
     calls = _call(declared, step, at)
     new_step = _step(declared, calls, at) if declared.low else _listed_step(declared, calls, at)
-    noisy_step = _with_action_noise(declared, new_step, at)
-    return _start(declared, start, at.end - n_plain), noisy_step, _observe(declared, observe, at)
+    return _start(declared, start, at.end - n_plain), new_step, _observe(declared, observe, at)
 
 
 def with_constants(step: Callable[..., Any], declared: Disturbances) -> Callable[..., Any]:
@@ -209,7 +208,7 @@ def _call(declared: Disturbances, step: Callable[..., Any], at: _Places) -> Call
 
 
 def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
-    """Return a step for actions with a range; the action is left as it was given."""
+    """Return a step for actions with a range, with noise on them; the action is left as it was given."""
     low = declared.low
     high = declared.high
     rate = declared.rate
@@ -218,6 +217,9 @@ def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Call
     most = declared.delay[1]
     blank = (0.0,) * n
     loads = tuple(number for number, *_ in declared.loads) or (0,)
+    noise = declared.action_noise
+    has_noise = any(noise)
+    n_seen = len(declared.noise)  # the first draws of a step are those of its observation
     limited = declared.limits_rate
     has_gain = at.delay > at.gains
     draws_delay = at.loads > at.delay
@@ -225,6 +227,7 @@ def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Call
     at_gains = at.gains
     at_delay = at.delay
     at_loads = at.loads
+    key = at.key
     count = at.count
     n_line = at_gains - n_plain
     n_before = at.end - at.before
@@ -234,7 +237,10 @@ def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Call
         sent = blank
         for j in range(n):
             asked = with_number(asked, j, action[j])
-            x = min(max(action[j], low[j]), high[j])
+            x = action[j]
+            if has_noise:
+                x += noise[j] * normal_at(step_key(state[key], state[count]), n_seen + j)
+            x = min(max(x, low[j]), high[j])
             if has_gain:
                 x = min(max(x * state[at_gains + j], low[j]), high[j])
             if limited:
@@ -257,17 +263,29 @@ def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Call
 
 
 def _listed_step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
-    """Return a step for discrete actions; before the first one has passed the dead time, it is the first."""
+    """Return a step for discrete actions, some replaced by random ones.
+
+    Before the first one has passed the dead time, it is the first.
+    """
     most = declared.delay[1]
     draws_delay = at.loads > at.delay
     n_plain = at.line
     at_gains = at.gains
     at_delay = at.delay
+    key = at.key
     count = at.count
     n_line = at_gains - n_plain
     n_before = at.end - at.before
+    replaced = declared.action_noise
+    has_noise = any(replaced)
+    n = len(replaced)
+    n_seen = len(declared.noise)  # the first draws of a step are those of its observation
 
     def disturbed_step(state: Any, action: Any) -> Any:
+        if has_noise:
+            now = step_key(state[key], state[count])
+            if uniform_at(now, 2 * n_seen) < replaced[int(action)]:
+                action = int(n * uniform_at(now, 2 * n_seen + 1))
         line = (float(action), *state[n_plain:at_gains])
         delay = int(state[at_delay]) if draws_delay else most
         after, reward, terminated = call(state, int(line[delay]))
@@ -275,38 +293,6 @@ def _listed_step(declared: Disturbances, call: Callable[..., Any], at: _Places) 
         return after + line[:n_line] + rest + state[:n_before], reward, terminated
 
     return disturbed_step
-
-
-def _with_action_noise(declared: Disturbances, step: Callable[..., Any], at: _Places) -> Callable[..., Any]:
-    """Return a step with noise on the action, which is left as it was given."""
-    noise = declared.action_noise
-    if not any(noise):
-        return step
-    inner = callable_by_kernels(step)
-    key = at.key
-    count = at.count
-    n = len(noise)
-    n_seen = len(declared.noise)  # the first draws of a step are those of its observation
-    blank = (0.0,) * n
-
-    def noisy_step(state: Any, action: Any) -> Any:
-        now = step_key(state[key], state[count])
-        asked = blank
-        for j in range(n):
-            asked = with_number(asked, j, action[j])
-            action[j] += noise[j] * normal_at(now, n_seen + j)
-        result = inner(state, action)
-        for j in range(n):
-            action[j] = asked[j]
-        return result
-
-    def replaced_step(state: Any, action: Any) -> Any:
-        now = step_key(state[key], state[count])
-        if uniform_at(now, 2 * n_seen) < noise[int(action)]:
-            return inner(state, int(n * uniform_at(now, 2 * n_seen + 1)))
-        return inner(state, action)
-
-    return noisy_step if declared.low else replaced_step
 
 
 def _observe(declared: Disturbances, observe: Callable[..., Any], at: _Places) -> Callable[..., Any]:

@@ -18,14 +18,12 @@ from spaql.errors import SettingError, UncachedPlantWarning
 from spaql.kernels.draws import Draws
 from spaql.kernels.jit import ENABLED, NumbaError, cache_by, callable_by_kernels, njit
 from spaql.kernels.plant import Plant, compile_plant
-from spaql.problems.content import Content, content_of, sha256
+from spaql.problems.content import Content, content_of, plain_function, sha256
 from spaql.problems.disturbances import Disturbances, Functions, Load, Perturbation, checked, extras_of
 from spaql.problems.disturbed import disturbed
-from spaql.problems.functions import plain_function
 from spaql.problems.meaning import Meaning, check_meaning
 from spaql.problems.stage_cost import LISTED, ConstraintLike, StageCost, reward_function, with_stage_cost
-from spaql.problems.trial import try_functions
-from spaql.problems.user_errors import describe_error
+from spaql.problems.user_errors import describe_error, try_functions
 from spaql.registration import ENTRY_POINT, register
 
 State = tuple[float, ...]

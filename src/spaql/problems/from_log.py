@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.formatting import counted
-from spaql.problems.log import Log
-from spaql.problems.log_tables import Floats, find_column
+from spaql.problems.log import Floats, Log, find_column
 from spaql.problems.meaning import check_meaning
 from spaql.problems.problem import Problem
 from spaql.problems.stage_cost import ConstraintLike, StageCost

@@ -1,23 +1,33 @@
-"""Making a problem: what the environment declares, and what is asked for instead."""
+"""Making a problem: what the environment declares, and what is asked for instead; also in other processes."""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import pickle
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
+import gymnasium
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+from numpy.typing import NDArray
+
 from spaql.errors import SettingError
+from spaql.problems.classic import find_dynamics
 from spaql.problems.environment import declares_cost
+from spaql.problems.guard import Guard, GuardedEnv
 from spaql.problems.meaning import check_meaning, meaning_of, renamed_meaning
-from spaql.problems.perturbed import with_other_cost
 from spaql.problems.plant_hash import environment_hash, equations_hash
 from spaql.problems.problem import EnvironmentLike, Problem
-from spaql.problems.registry import plant_of_file
-from spaql.problems.sources import find_source, refuse_running_statistics, with_cost_option
+from spaql.problems.registry import plant_of_file, spec_of
+from spaql.problems.sources import EnvironmentSource, find_source, refuse_running_statistics, with_cost_option
 from spaql.problems.stage_cost import ConstraintLike, StageCost, expression_names
-from spaql.problems.standardisation import checked_range, checked_scales, standard_states
-from spaql.spaces import StandardActions, StandardStates, count_actions, given_names
-from spaql.spaces import observation_names as names_of
+from spaql.problems.variants import with_other_cost
+from spaql.spaces import StandardActions, StandardStates, count_actions, given_names, unbounded
 from spaql.values import real_number, whole_number
 
 
@@ -48,9 +58,8 @@ def make_problem(
     ----------
     env
         An environment's id (without a version, the newest one is used), a preset (`pendulum`, `pendulum5`,
-        `cartpole200`), a Gymnasium environment, `Dynamics`, the model file of a learned plant (`.spaql`), an
-        FMU (`.fmu`, whose `options` are those of `spaql.plugins.fmu.FMUEnv`), or a problem, which is
-        returned as it is.
+        `cartpole200`), a Gymnasium environment, `Dynamics`, an FMU (`.fmu`, whose `options` are those of
+        `spaql.plugins.fmu.FMUEnv`), or a problem, which is returned as it is.
         Of a Gymnasium environment copies are used, which a model file cannot name.
     horizon
         Steps after which an episode ends; the environment's own limit by default, the smallest if it has
@@ -140,7 +149,7 @@ def make_problem(
     states, actions = _named(states, actions, observation_names, action_names)
     if reference is None and source.dynamics is not None:
         reference = source.dynamics.reference
-    names = names_of(states.space, states.names)
+    names = states.labels
     meaning = renamed_meaning(meaning, names)
     setpoints = dict(meaning.setpoints if setpoints is None else setpoints)
     angles = tuple(meaning.angles if angles is None else angles)
@@ -160,7 +169,7 @@ def make_problem(
         horizon=limit,
         states=states,
         actions=actions,
-        reference=_reference(reference, states),
+        reference=checked_reference(reference, states),
         reward_range=reward_range,
         dynamics=dynamics,
         setpoints=setpoints,
@@ -197,8 +206,8 @@ def _named(
     return states, actions
 
 
-def _reference(reference: Sequence[float] | None, states: StandardStates) -> tuple[float, ...] | None:
-    """Return the observation to reach, checked."""
+def checked_reference(reference: Sequence[float] | None, states: StandardStates) -> tuple[float, ...] | None:
+    """Return the observation to reach; anything else is refused."""
     if reference is None:
         return None
     if len(reference) != states.dims:
@@ -206,3 +215,118 @@ def _reference(reference: Sequence[float] | None, states: StandardStates) -> tup
             f"The reference is an observation of {states.dims} numbers, and {len(reference)} were given."
         )
     return tuple(real_number("reference", x) for x in reference)
+
+
+Environment = gymnasium.Env[Any, Any]
+SCALE_STEPS = 1_000
+"""Random steps by which unbounded observation dimensions are measured."""
+
+
+def checked_scales(squash: Mapping[int, float] | None) -> dict[int, float]:
+    """Return the dimensions to squash, each with its scale; anything else is refused."""
+    return {
+        whole_number("A dimension to squash", j, least=0): real_number("A scale of squash", x, above=0)
+        for j, x in (squash or {}).items()
+    }
+
+
+def checked_range(ends: Sequence[float]) -> tuple[float, float]:
+    """Return the range of rewards, the lower end first; anything else is refused."""
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise SettingError(f"reward_range is {ends!r}, and must be two numbers, the lower one first.")
+    low, high = (real_number("An end of reward_range", end) for end in ends)
+    return low, high
+
+
+def standard_states(
+    source: EnvironmentSource,
+    probe: Environment,
+    horizon: int,
+    names: tuple[str, ...],
+    scales: Mapping[int, float],
+    *,
+    measured: bool,
+    seed: int,
+) -> tuple[StandardStates, int]:
+    """Return the standard space of observations, and the random steps that measured it.
+
+    Dimensions that have neither bounds nor a scale are measured, or squashed by tanh(x).
+    """
+    space = probe.observation_space
+    without_scale = unbounded(space)
+    without_scale[[j for j in scales if j in range(len(without_scale))]] = False
+    if measured and without_scale.any():
+        samples = _random_observations(source, horizon, probe, seed)
+        return StandardStates.of(space, scales, samples, names), len(samples)
+    squash = {**scales, **{int(j): 1.0 for j in np.flatnonzero(without_scale)}}
+    return StandardStates.of(space, squash, None, names), 0
+
+
+def _random_observations(
+    source: EnvironmentSource, horizon: int, probe: Environment, seed: int
+) -> NDArray[np.float64]:
+    """Return the observations of `SCALE_STEPS` steps of random episodes."""
+    actions = copy.deepcopy(probe.action_space)
+    actions.seed(seed)
+    guard = Guard(source.name, probe.observation_space, "a random episode")
+    env = GuardedEnv(lambda: source.probe(horizon), guard, (probe.observation_space, probe.action_space))
+    rows = []
+    ended = True
+    with closing(env):
+        for step in range(SCALE_STEPS):
+            if ended:
+                env.reset(seed=seed + step)
+            observation, _, terminated, truncated = env.step(actions.sample())
+            ended = terminated or truncated
+            rows.append(np.asarray(observation, np.float64).ravel())
+    return np.array(rows)
+
+
+def send(problem: Problem, instead: str) -> bytes:
+    """Return a problem pickled for another process, which finds compiled dynamics by their module and id.
+
+    `instead` says in an error what else to do.
+    """
+    plant = problem.dynamics
+    spec = None
+    if plant is not None and problem.stage_cost is not None:  # made again there from the plant without it
+        assert problem.env is not None
+        plant = find_dynamics(problem.env)
+    if problem.env is not None and ":" not in problem.env:
+        spec = spec_of(problem.env)
+    home = None if plant is None else (plant.step.__module__, plant.id, plant.digest)
+    try:
+        return pickle.dumps((dataclasses.replace(problem, dynamics=None), spec, home))
+    except Exception as error:  # pickle, and what it is given, may raise anything
+        raise SettingError(
+            f"{problem.name} cannot be sent to a worker process ({error}): define it in a module and give "
+            f"its name, or {instead}."
+        ) from error
+
+
+def receive(sent: bytes, instead: str) -> Problem:
+    """Return the problem that `send` pickled in another process."""
+    try:
+        problem: Problem
+        spec: EnvSpec | None
+        problem, spec, home = pickle.loads(sent)
+    except Exception as error:
+        raise SettingError(f"The problem cannot be made in a worker process ({error}): {instead}.") from error
+    if problem.env is not None and ":" in problem.env:
+        spec_of(problem.env)  # imports its module
+    if home is not None:
+        module, name, digest = home
+        if find_dynamics(name) is None:
+            import_module(module)
+        plant = find_dynamics(name)
+        if plant is None or plant.digest != digest:
+            raise SettingError(
+                f"{name} is not made, or not as it was, when {module} is imported in a worker process: make "
+                f"it at the top level of a module, or {instead}."
+            )
+        if problem.stage_cost is not None:
+            plant = with_other_cost(plant, problem.stage_cost)
+        problem = dataclasses.replace(problem, dynamics=plant)
+    if spec is not None:
+        gymnasium.registry.setdefault(spec.id, spec)
+    return problem

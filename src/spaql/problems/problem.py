@@ -12,15 +12,14 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from spaql.entry_points import Pictured
 from spaql.errors import BadEnvironmentError
 from spaql.problems.classic import find_dynamics
-from spaql.problems.disturbed_env import DisturbedEnv
 from spaql.problems.dynamics import Dynamics
-from spaql.problems.environment import declares_cost
+from spaql.problems.environment import DisturbedEnv, declares_cost
 from spaql.problems.guard import in_processes
 from spaql.problems.plant_hash import PlantHash, equations_hash, file_hash, warn_of_change
-from spaql.problems.registry import make_named, spec_of
-from spaql.problems.sources import file_option, limited_copy
+from spaql.problems.registry import file_option, make_named, spec_of
+from spaql.problems.sources import limited_copy
 from spaql.problems.stage_cost import Constraint, StageCost, StageCostEnv
-from spaql.spaces import StandardActions, StandardStates, action_names, observation_names
+from spaql.spaces import StandardActions, StandardStates
 
 Environment = gymnasium.Env[Any, Any]
 
@@ -72,14 +71,14 @@ class Problem(Pictured):
     """A copy of the environment that was given as an object."""
 
     def __repr__(self) -> str:
-        seen = ", ".join(observation_names(self.states.space, self.states.names))
-        done = ", ".join(action_names(self.actions.space, self.actions.names))
+        seen = ", ".join(self.states.labels)
+        done = ", ".join(self.actions.labels)
         return f"Problem({self.name}: {seen} -> {done}, {self.horizon:,} steps)"
 
     @property
     def setpoint_places(self) -> list[tuple[int, int]]:
         """The places in an observation of each number that has a set-point, and of its set-point."""
-        names = observation_names(self.states.space, self.states.names)
+        names = self.states.labels
         return [(names.index(number), names.index(goal)) for number, goal in self.setpoints.items()]
 
     @property

@@ -1,13 +1,16 @@
 """Environments by name: the known names, making one, and errors for unknown names."""
 
 import difflib
+import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import gymnasium
@@ -15,8 +18,51 @@ from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_i
 
 from spaql.entry_points import declared, find_declared
 from spaql.errors import BadEnvironmentError, MissingExtraError, SpaqlError, SpaqlWarning
-from spaql.problems.presets import PRESETS
 from spaql.problems.user_errors import describe_error, place_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """The paper's settings of a problem."""
+
+    env: str
+    horizon: int
+    levels: int | None = None
+    squash: Mapping[int, float] = field(default_factory=dict)
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    summary: str
+
+
+_HIGHEST_COST = math.pi**2 + 0.1 * 8**2 + 0.001 * 2**2
+"""The highest cost of a step of Pendulum."""
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "pendulum": Preset(
+            env="Pendulum-v1", horizon=200, summary="swing a pendulum up, torque in [-2, 2] Nm"
+        ),
+        "pendulum-scaled": Preset(
+            env="Pendulum-v1",
+            horizon=200,
+            reward_range=(-_HIGHEST_COST, 0.0),
+            summary="the same, learning from rewards that are scaled to [0, 1]",
+        ),
+        "pendulum5": Preset(
+            env="Pendulum-v1",
+            horizon=200,
+            levels=5,
+            summary="pendulum with the torques -2, -1, 0, 1, 2 Nm",
+        ),
+        # phi_m squashes the velocities: m = 1/240 s/m for the cart, 1/21 s/rad for the pole.
+        "cartpole200": Preset(
+            env="CartPole-v1",
+            horizon=200,
+            squash=MappingProxyType({1: 240.0, 3: 21.0}),
+            summary="balance a pole for 200 steps, pushing the cart left or right",
+        ),
+    }
+)
+
 
 PLANTS = "spaql.plants"
 """The entry points by which a package declares environments of files, each under the suffix of the files.
@@ -39,13 +85,8 @@ def environment_names() -> list[str]:
 
 def check_environment(env: str) -> None:
     """Refuse a name that is neither a preset, nor the id of an environment, nor a file of a plant."""
-    if env not in PRESETS and not is_model_file(env) and plant_of_file(env) is None:
+    if env not in PRESETS and plant_of_file(env) is None:
         spec_of(env)
-
-
-def is_model_file(env: str) -> bool:
-    """Return whether a name is that of a model file, which holds a learned plant."""
-    return env.endswith(".spaql")
 
 
 def plant_of_file(env: str) -> EntryPoint | None:
@@ -54,9 +95,9 @@ def plant_of_file(env: str) -> EntryPoint | None:
     return None if suffix is None else find_declared(PLANTS, suffix[1])
 
 
-def declared_plant(env: str) -> str | None:
-    """Return the name under which the environment of an id is declared, None if it is not."""
-    module = env.rpartition(":")[0]
+def file_option(env: str | None) -> str | None:
+    """Return the option that names the file of a plant, None for an environment that runs no file."""
+    module = (env or "").rpartition(":")[0]
     return next((entry.name for entry in declared(PLANTS) if entry.module == module), None)
 
 
@@ -88,8 +129,7 @@ def _name_in_module(env: str) -> str:
     """Return the id without its module, after importing that."""
     if re.match(r"[A-Za-z]:[/\\]", env) and ":" not in env[2:]:
         raise BadEnvironmentError(
-            f"{env} is a path, and no environment: give an id, module:id, or the file of a learned plant "
-            "(.spaql) or of an FMU (.fmu)."
+            f"{env} is a path, and no environment: give an id, module:id, or the file of an FMU (.fmu)."
         )
     module, _, name = env.rpartition(":")
     if re.search(r"[/\\]|\.py$", module):

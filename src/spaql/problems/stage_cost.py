@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.program.compiled import FunctionSource
 from spaql.program.parser import Formula, renamed
-from spaql.spaces import StandardActions, action_names, identifier
+from spaql.spaces import StandardActions, identifier
 from spaql.values import real_number
 
 Floats = NDArray[np.float64]
@@ -84,7 +84,7 @@ def expression_names(actions: StandardActions) -> Sequence[str]:
     """Return the names of the components of an action in expressions: one for discrete actions."""
     if isinstance(actions.space, Discrete):
         return (LISTED,)
-    return action_names(actions.space, actions.names)
+    return actions.labels
 
 
 def _pair(constraint: Any) -> tuple[str, Any]:

@@ -6,10 +6,8 @@ from spaql.simulate.candidates import (
     CandidatePlayer,
     Candidates,
 )
-from spaql.simulate.episode import Episode
-from spaql.simulate.interactions import Interactions, Phase
 from spaql.simulate.play import play, record, record_random
-from spaql.simulate.returns import EpisodeSummary, Evaluation
+from spaql.simulate.returns import Episode, EpisodeSummary, Evaluation, Interactions, Phase
 from spaql.simulate.runner import EpisodeRunner
 from spaql.simulate.seeds import Purpose, generator, try_seeds
 

@@ -20,9 +20,8 @@ from spaql.kernels.controller import LEAF, WIDTH, Arrays, ControllerArrays, Numb
 from spaql.kernels.numerics import Floats, Ints
 from spaql.problems import Problem
 from spaql.problems.guard import Guard, GuardedEnv
-from spaql.problems.sending import receive, send
-from spaql.simulate.environments import GuardedRow, play_rows
-from spaql.simulate.loop import play
+from spaql.problems.making import receive, send
+from spaql.simulate.loop import GuardedRow, play_rows, play_structure
 from spaql.spaces import environment_actions
 from spaql.workers import Pool, Workers, cores, sendable
 
@@ -133,7 +132,7 @@ def candidate_episodes(
     """Play every start with each candidate in a plant of any kind (see `spaql.kernels.plant`)."""
     arrays, constants, weights, frame = candidates
     traced = min(visited, horizon)
-    played, steps = play(
+    played, steps = play_structure(
         plant, arrays, constants, weights, starts, horizon, setpoints=frame.setpoints, traced=traced
     )
     read = np.empty((0, len(frame.columns)))
@@ -174,10 +173,6 @@ class EnvironmentCandidates:
 
     def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
         """Play every start with each candidate, and keep so many observations of the first."""
-        if self._workers is None:
-            if self._env is None:
-                self._env = _Environment(self._problem)
-            return self._env.play(candidates, starts, visited)
         shape = len(candidates.constants), len(starts)
         returns = np.empty(shape)
         movement = np.empty(shape)
@@ -185,7 +180,7 @@ class EnvironmentCandidates:
         steps = 0
         visited_by_part = []
         best_end = -np.inf
-        for rows, part in self._parts(self._workers, candidates, starts, visited):
+        for rows, part in self._parts(candidates, starts, visited):
             returns[rows] = part.returns
             movement[rows] = part.movement
             switches[rows] = part.switches
@@ -198,12 +193,12 @@ class EnvironmentCandidates:
         return CandidateEpisodes(returns, movement, switches, steps, read, best_end)
 
     def _parts(
-        self, workers: Pool, candidates: Candidates, starts: Floats, visited: int
+        self, candidates: Candidates, starts: Floats, visited: int
     ) -> Iterator[tuple[tuple[slice, slice], CandidateEpisodes]]:
-        """Yield the episodes that workers have played, by candidates and starts."""
+        """Yield the episodes of each candidate, by candidates and starts; workers play parts of them."""
         n = len(candidates.constants)
         m = len(starts)
-        across = min(m, max(1, _PARTS * workers.size // n))
+        across = 1 if self._workers is None else min(m, max(1, _PARTS * self._workers.size // n))
         places = [
             (slice(i, i + 1), slice(m * k // across, m * (k + 1) // across))
             for i in range(n)
@@ -213,7 +208,12 @@ class EnvironmentCandidates:
             (place, candidates.some(place[0]), starts[place[1]], visited if place[0].start == 0 else 0)
             for place in places
         )
-        for answer in workers.map(self._task, jobs):
+        if self._workers is None:
+            self._env = self._env or _Environment(self._problem)
+            for place, candidate, some, kept in jobs:
+                yield place, self._env.play(candidate, some, kept)
+            return
+        for answer in self._workers.map(self._task, jobs):
             if answer.error is not None:
                 raise SpaqlError(answer.error)
             if isinstance(answer.result, Exception):
@@ -245,25 +245,22 @@ class _Environment:
     def close(self) -> None:
         self._env.close()
 
-    def play(self, candidates: Candidates, starts: Floats, visited: int) -> CandidateEpisodes:
-        shape = len(candidates.constants), len(starts)
-        returns = np.empty(shape)
-        movement = np.empty(shape)
-        switches = np.empty(shape)
-        steps = 0
-        best_end = -np.inf
+    def play(self, candidate: Candidates, starts: Floats, visited: int) -> CandidateEpisodes:
+        """Play every start with one candidate."""
+        episodes = []
         read: list[Floats] = []
-        for c in range(shape[0]):
-            candidate = candidates.some(slice(c, c + 1))
-            for i, start in enumerate(starts):
-                kept = read if c == 0 and len(read) < visited else None
-                episode = self._episode(candidate, int(start[0]), kept)
-                returns[c, i], movement[c, i], switches[c, i], taken = episode
-                steps += taken
-                if taken < self._problem.horizon:
-                    best_end = max(best_end, returns[c, i])
-        rows = np.array(read[:visited]).reshape(-1, len(candidates.frame.columns))
-        return CandidateEpisodes(returns, movement, switches, steps, rows, best_end)
+        for start in starts:
+            kept = read if len(read) < visited else None
+            episodes.append(self._episode(candidate, int(start[0]), kept))
+        returns, movement, switches, taken = np.array(episodes, np.float64).reshape(-1, 4).T
+        return CandidateEpisodes(
+            returns[np.newaxis],
+            movement[np.newaxis],
+            switches[np.newaxis],
+            int(taken.sum()),
+            np.array(read[:visited]).reshape(-1, len(candidate.frame.columns)),
+            float(returns[taken < self._problem.horizon].max(initial=-np.inf)),
+        )
 
     def _episode(
         self, candidate: Candidates, seed: int, read: list[Floats] | None

@@ -16,9 +16,8 @@ from spaql.kernels.closed_loop import Played
 from spaql.kernels.controller import OBSERVATIONS, ControllerArrays
 from spaql.problems import Problem
 from spaql.problems.environment import DynamicsEnv
-from spaql.simulate.environments import EnvironmentRows, PlantRows, episodes_of, play_rows
-from spaql.simulate.episode import Episode, Floats
-from spaql.simulate.loop import LoopTrace, play_one
+from spaql.simulate.loop import EnvironmentRows, LoopTrace, PlantRows, episodes_of, play_one, play_rows
+from spaql.simulate.returns import Episode, Floats
 from spaql.spaces import environment_actions
 
 StateSetter = Callable[[gymnasium.Env[Any, Any], Floats], Any]
@@ -200,3 +199,13 @@ def set_classic_state(env: gymnasium.Env[Any, Any], state: Floats) -> Any:
     if state.shape != plant.observation_space.shape:
         raise SettingError(f"The observation of a state of {name} is not known: {what_to_do}")
     return state.astype(plant.observation_space.dtype)
+
+
+def check_sample_time(policy: Policy, problem: Problem) -> None:
+    """Refuse a controller that samples at another rate than the plant, if both are known."""
+    own = policy.sample_time
+    if own is not None and problem.sample_time is not None and own != problem.sample_time:
+        raise SettingError(
+            f"The controller takes a sample every {own:g} s, and {problem.name} makes a step every "
+            f"{problem.sample_time:g} s."
+        )

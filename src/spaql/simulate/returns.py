@@ -1,9 +1,11 @@
-"""Returns of episodes, and their statistics."""
+"""Records of episodes: step by step, the returns of many with their statistics, and counts of steps."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,105 @@ from spaql.formatting import counted, number, places, short, with_interval
 from spaql.problems.stage_cost import Constraint
 from spaql.stats import mean_ci95
 from spaql.values import whole_number
+
+
+class Phase(StrEnum):
+    """The purpose of steps."""
+
+    TRAINING = "training"
+    """Training steps."""
+    OWN_PLAY = "own play"
+    """Episodes of a learner's own controllers, to choose among them."""
+    EVALUATION = "evaluation"
+    """Episodes of the evaluation of an iteration."""
+    SEARCH = "search"
+    """Episodes of a search over controllers."""
+    EXPERT = "expert"
+    """Episodes of a policy that is imitated."""
+
+
+class Interactions:
+    """The number of steps in each phase.
+
+    Examples
+    --------
+    >>> account = Interactions()
+    >>> account.add(Phase.TRAINING, 200)
+    >>> account.add(Phase.EVALUATION, 4000)
+    >>> account[Phase.TRAINING], account.total
+    (200, 4200)
+    """
+
+    def __init__(self) -> None:
+        self._steps = dict.fromkeys(Phase, 0)
+
+    def __getitem__(self, phase: Phase) -> int:
+        return self._steps[phase]
+
+    def add(self, phase: Phase, steps: int) -> None:
+        """Add steps to a phase."""
+        self._steps[phase] += int(steps)
+
+    @property
+    def learned_from(self) -> int:
+        """Steps of all phases but evaluation."""
+        return self.total - self._steps[Phase.EVALUATION]
+
+    @property
+    def total(self) -> int:
+        """Steps of all phases."""
+        return sum(self._steps.values())
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """The observations, actions and rewards of an episode.
+
+    Examples
+    --------
+    >>> Episode(np.zeros((3, 2)), np.array([0, 1]), np.array([-1.0, -2.0]), terminated=True)
+    Episode(2 steps from [0, 0], return -3.0, terminated)
+    """
+
+    observations: Floats
+    """Before each action and after the last, one per row."""
+    actions: NDArray[Any]
+    """As the environment took them, one per row."""
+    rewards: Floats
+    terminated: bool
+    """Whether the episode terminated, and was not truncated by the horizon."""
+    state: Floats | None = None
+    """The initial state of the plant, if it was chosen."""
+
+    def __repr__(self) -> str:
+        steps = counted(self.length, "step")
+        ended = ", terminated" if self.terminated else ""
+        total = number(self.total, places(self.total))
+        return f"Episode({steps} from {short(self.start)}, return {total}{ended})"
+
+    @property
+    def start(self) -> Floats:
+        """The initial state of the plant if it was chosen, otherwise the first observation."""
+        return self.observations[0] if self.state is None else self.state
+
+    @property
+    def length(self) -> int:
+        """Number of steps."""
+        return len(self.rewards)
+
+    @property
+    def total(self) -> float:
+        """The return; rewards are added in order, so that it is the same for every version of NumPy."""
+        return float(sum(self.rewards.tolist()))
+
+    @property
+    def action_rows(self) -> Floats:
+        """The actions as floats, one row per step."""
+        return np.asarray(self.actions, np.float64).reshape(self.length, -1)
+
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 

@@ -30,19 +30,24 @@ from spaql.simulate.candidates import (
     CompiledCandidates,
     EnvironmentCandidates,
 )
-from spaql.simulate.environments import GuardedPlantRows, GuardedRow, Step, episodes_of, play_rows
-from spaql.simulate.episode import Episode
-from spaql.simulate.interactions import Interactions, Phase
-from spaql.simulate.loop import LoopTrace, play_one
+from spaql.simulate.loop import (
+    GuardedPlantRows,
+    GuardedRow,
+    LoopTrace,
+    Step,
+    episodes_of,
+    play_one,
+    play_rows,
+)
 from spaql.simulate.play import record_compiled
-from spaql.simulate.returns import Evaluation
+from spaql.simulate.returns import Episode, Evaluation, Interactions, Phase
 
 _TOGETHER_AT_MOST = 1_000_000
 _TRAINING = "a training episode"
 _EVALUATION = "an evaluation episode"
 
 
-class Player(Protocol):
+class EpisodeLearner(Protocol):
     """A learner, as the runner uses it."""
 
     standardised: ClassVar[bool]
@@ -316,7 +321,7 @@ class EpisodeRunner:
         states = self._problem.states
         return Guard(self._problem.name, states.space, episode, states.names)
 
-    def train(self, learner: Player, rng: Rng) -> Evaluation:
+    def train(self, learner: EpisodeLearner, rng: Rng) -> Evaluation:
         """Train a learner for one episode; returns it as an evaluation of one episode, which may be cut."""
         problem = self._problem
         env = self._environment

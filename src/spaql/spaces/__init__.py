@@ -1,20 +1,20 @@
 """Maps of observations and actions into the standard cube, and back."""
 
 from spaql.spaces.actions import StandardActions, environment_actions
-from spaql.spaces.describe import describe_space, space_from
 from spaql.spaces.names import (
     action_names,
     check_names,
     count_actions,
+    describe_space,
     find_observation,
     given_names,
     identifier,
     observation_names,
+    space_from,
     split_unit,
     stored_names,
 )
-from spaql.spaces.recipes import numbers_recipe
-from spaql.spaces.states import StandardStates, space_bounds, unbounded
+from spaql.spaces.states import StandardStates, numbers_recipe, space_bounds, unbounded
 
 __all__ = [
     "StandardActions",

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.partition.balls import INTERVAL
 from spaql.kernels.partition.standardise import ActionMap, raw_actions
-from spaql.spaces.names import check_names
-from spaql.spaces.recipes import bounds_recipe, list_recipe, rounding_recipe
+from spaql.spaces.names import action_names, check_names
+
+_WRAP = "wrap the environment, as gymnasium.wrappers.TransformAction does"
 
 
 def environment_actions(space: Space[Any], rows: NDArray[np.float64]) -> NDArray[Any]:
@@ -64,28 +65,24 @@ class StandardActions:
             if levels is not None:
                 raise SettingError("Levels cut a Box of actions, and these are already finite.")
             return cls(space, None, names)
-        if not isinstance(space, Box):
-            recipe = list_recipe(space)
+        if not isinstance(space, Box) or len(space.shape) != 1 or not np.issubdtype(space.dtype, np.floating):
             raise UnsupportedSpaceError(
-                f"Actions must be a Box or Discrete space, and this is a {type(space).__name__}: wrap the "
-                "environment so that its actions are a vector of numbers or one number of a list"
-                + (f", as in {recipe}" if recipe else ".")
-            )
-        if len(space.shape) != 1:
-            raise UnsupportedSpaceError(f"A Box of actions must be a vector, and this one is {space}.")
-        if not np.issubdtype(space.dtype, np.floating):
-            raise UnsupportedSpaceError(
-                f"A Box of actions must hold real numbers, and this one holds {space.dtype}: wrap the "
-                f"environment, as in {rounding_recipe(space)}"
+                f"Actions must be a vector of real numbers (Box) or one of a list (Discrete), and this is "
+                f"{space}: {_WRAP}."
             )
         if not np.all(np.isfinite(space.low) & np.isfinite(space.high)):
             raise UnsupportedSpaceError(
-                f"A Box of actions needs bounds on every side, and this one is {space}: wrap the "
-                f"environment, with bounds that suit it, as in {bounds_recipe(space)}"
+                f"A Box of actions needs bounds on every side, and this one is {space}: {_WRAP}, with bounds "
+                "that suit it."
             )
         if levels is not None and levels < 2:
             raise SettingError("A Box is cut into two levels or more.")
         return cls(space, levels, names)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names, or u0, u1 and so on; action 0, action 1 of a list."""
+        return action_names(self.space, self.names)
 
     @property
     def dims(self) -> int:

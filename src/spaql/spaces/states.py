@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.partition.lookup import thresholds
 from spaql.kernels.partition.standardise import StateMap, standardise
-from spaql.spaces.names import check_names
-from spaql.spaces.recipes import numbers_recipe
+from spaql.spaces.names import check_names, observation_names
 
 _LARGEST_BOUND = 1e30
 """Larger bounds count as infinite; environments often use the largest float32."""
@@ -25,6 +24,21 @@ _KNOWN_LEVELS = 8
 _SPREAD = 6.0
 """Standard deviations of random steps at which a measured dimension is squashed to tanh(1) = 0.76: a
 trained policy may visit states far beyond those of a random one."""
+
+
+def numbers_recipe(space: Space[Any]) -> str:
+    """Return an expression that turns the observations of an environment `env` into a vector of numbers.
+
+    Examples
+    --------
+    >>> print(numbers_recipe(Discrete(16)))
+    gymnasium.wrappers.TransformObservation(env, lambda x: numpy.array([x], "float32"), \
+gymnasium.spaces.Box(0, 15, (1,)))
+    """
+    if not isinstance(space, Discrete):
+        return "gymnasium.wrappers.FlattenObservation(env)"
+    box = f"gymnasium.spaces.Box({space.start}, {space.start + space.n - 1}, (1,))"
+    return f'gymnasium.wrappers.TransformObservation(env, lambda x: numpy.array([x], "float32"), {box})'
 
 
 def _refuse_unless_supported(space: Space[Any]) -> None:
@@ -148,6 +162,11 @@ class StandardStates:
         for j, s in squash.items():
             scale[j] = s
         return cls(space, StateMap(center, scale, squashed), names)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names, or x0, x1 and so on."""
+        return observation_names(self.space, self.names)
 
     @property
     def dims(self) -> int:

@@ -16,7 +16,7 @@ from spaql.algorithms.plantree.lags import Lags, chosen_lags
 from spaql.algorithms.replay import ActionCode, ReplayMemory
 from spaql.controllers import Controller
 from spaql.controllers.features import LastAction, Observed
-from spaql.problems.disturbed_env import DisturbedEnv
+from spaql.problems.environment import DisturbedEnv
 
 
 def memory_of(episodes: list[tuple[np.ndarray, np.ndarray]], code: ActionCode) -> ReplayMemory:

@@ -9,7 +9,7 @@ from spaql.algorithms.treesearch.ladder.structures import PlantSignals, Structur
 from spaql.classical import PIDPolicy, operating_point
 from spaql.controllers.controller import POSITION, VELOCITY
 from spaql.controllers.law_names import law_names
-from spaql.problems.setpoint_steps import with_setpoint_steps
+from spaql.problems.variants import with_setpoint_steps
 
 PID = Structure(POSITION, ("error", "integral", "derivative"))
 VELOCITY_PID = Structure(VELOCITY, ("error", "change of the error", "second change"))

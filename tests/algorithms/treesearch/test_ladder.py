@@ -28,7 +28,7 @@ from spaql.classical import LQRPolicy, falling_rate, linearise, operating_point
 from spaql.controllers import Controller
 from spaql.controllers.controller import POSITION, VELOCITY
 from spaql.errors import ArchiveError
-from spaql.problems.setpoint_steps import with_setpoint_steps
+from spaql.problems.variants import with_setpoint_steps
 from spaql.simulate import EpisodeRunner
 from spaql.simulate.candidates import Candidates, CompiledCandidates, EnvironmentCandidates
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from spaql.controllers import RandomPolicy
-from spaql.evaluation import start_states
 from spaql.kernels.jit import ENABLED
 from spaql.problems import Dynamics, Problem, make_problem
+from spaql.simulate.batches import fresh_states
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from limits import BOXES, Box, limit
@@ -88,7 +88,7 @@ def test_turns_of_an_angle_change_nothing() -> None:
 @pytest.mark.parametrize("name", ["Pendulum-v1", "MountainCarContinuous-v0"])
 def test_its_actions_return_the_same_in_gymnasium(name: str) -> None:
     problem = make_problem(name, compiled=False, horizon=150)
-    starts = start_states(RandomPolicy(problem.states, problem.actions), name, episodes=2)
+    starts = fresh_states(RandomPolicy(problem.states, problem.actions), make_problem(name), 2, 0)
     found = limit(make_problem(name, horizon=150), BOXES[name]._replace(points=34), starts)
     for start, actions, returned in zip(starts, found.actions, found.returns, strict=True):
         env = problem.make()

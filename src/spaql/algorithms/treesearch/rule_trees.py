@@ -16,7 +16,7 @@ from spaql.errors import SettingError
 from spaql.kernels.numerics import Bools, Floats, Ints
 from spaql.kernels.treesearch.candidates import Units
 from spaql.problems import Problem
-from spaql.simulate.sampling import check_sample_time
+from spaql.simulate.play import check_sample_time
 
 _LONG = 1000.0
 """Seconds since a discrete action changed, at most."""

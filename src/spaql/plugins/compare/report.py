@@ -9,7 +9,7 @@ from pathlib import Path
 from spaql.archive import write_atomically
 from spaql.errors import SettingError
 from spaql.figures.drawing import save, write
-from spaql.figures.names import NAMES
+from spaql.figures.style import NAMES
 from spaql.plugins.compare.baselines.networks import SOURCE
 from spaql.plugins.compare.ranking import PairComparison, Standing, Standings, comparisons, standings
 from spaql.plugins.compare.study import ALGORITHMS, PROBLEMS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spaql.figures.names import NAMES
+from spaql.figures.style import NAMES
 from spaql.formatting import counted
 from spaql.plugins.compare.baselines import NETWORKS, ZOO
 from spaql.plugins.compare.ranking import PairComparison, Standing, Standings, standing_at

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from spaql.agents import Agent, PlanTree, TreeSearch, agent_type
-from spaql.agents.budget import Budget
 from spaql.agents.problem_file import problem_to
 from spaql.agents.run_folder import resumed, save_run
-from spaql.agents.train_tries import TRIES_FOLDER, train_in, train_tries
+from spaql.agents.training_loop import Budget
+from spaql.agents.tries import TRIES_FOLDER, train_in, train_tries
 from spaql.checks import check_problem
 from spaql.classical import METHODS, Tuned
 from spaql.cli.default_algorithm import default_steps, suited_algorithm
@@ -20,7 +20,7 @@ from spaql.cli.stress import stress_text
 from spaql.controllers import controller_of
 from spaql.errors import SettingError
 from spaql.evaluation import (
-    Comparison,
+    ClassicalComparison,
     PlainControllers,
     beside,
     evaluate,
@@ -29,21 +29,20 @@ from spaql.evaluation import (
     size_curve,
     stress,
 )
-from spaql.evaluation.beside import TUNING_STEPS, tuned_methods
+from spaql.evaluation.beside import TUNING_STEPS, failure, tuned_methods
 from spaql.evaluation.conditions import CONDITION_TEXTS, NOMINAL, PERTURBED, conditions_of, in_condition
-from spaql.evaluation.control_tables import (
+from spaql.evaluation.result_tables import (
     LADDER_MEANS,
     LEARNED_MEANS,
     MEASURES_MEAN,
     ladder_cells,
     loop_tables,
     return_cells,
+    robustness_cells,
 )
-from spaql.evaluation.plain_controllers import failure
 from spaql.evaluation.size_curve import as_good, size_cells
 from spaql.evaluation.step_test import has_step_test
 from spaql.evaluation.stress import known_bench
-from spaql.evaluation.stress_tables import robustness_cells
 from spaql.figures import compute_response
 from spaql.figures.html import attempted, code, items, missing, paragraphs, picture, size_text, table
 from spaql.formatting import counted, with_interval
@@ -235,7 +234,7 @@ class Simulated:
         return Result("steps of the set-points, and a load", response)
 
 
-def _conclusion(agent: Agent, compared: Comparison, plain: PlainControllers) -> str:
+def _conclusion(agent: Agent, compared: ClassicalComparison, plain: PlainControllers) -> str:
     """Return the sentence with which the report begins."""
     fresh = compared.conditions[NOMINAL][0].evaluation
     verdict = failure(agent, fresh, plain) or compared.verdict

@@ -13,11 +13,11 @@ from spaql.agents.agent_file import model_file, verdict_file
 from spaql.controllers import Controller, RandomPolicy, controller_of, text
 from spaql.errors import SettingError, SpaqlError
 from spaql.evaluation import evaluate
-from spaql.evaluation.control_tables import LADDER_MEANS, LEARNED_MEANS, ladder_cells, lags_text
 from spaql.evaluation.plant_tables import signal_cells
+from spaql.evaluation.result_tables import LADDER_MEANS, LEARNED_MEANS, ladder_cells, lags_text
 from spaql.figures.drawing import svg
 from spaql.figures.html import page
-from spaql.figures.names import NAMES
+from spaql.figures.style import NAMES
 from spaql.figures.verdicts import compute_verdict
 from spaql.formatting import counted, number, places, with_interval
 from spaql.languages import in_html

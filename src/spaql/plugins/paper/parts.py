@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from spaql.figures.names import NAMES
+from spaql.figures.style import NAMES
 from spaql.plugins.paper.criteria import (
     Finding,
     about,

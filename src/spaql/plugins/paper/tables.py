@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.figures.names import NAMES
+from spaql.figures.style import NAMES
 from spaql.plugins.paper.study import (
     SOLVED,
     VARIANTS,

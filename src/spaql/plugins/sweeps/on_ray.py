@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from spaql.errors import MissingExtraError, SettingError
-from spaql.workers.local import ATTEMPTS, Answer, Item, Result
+from spaql.workers import ATTEMPTS, Answer, Item, Result
 
 _QUEUED = 2
 """Tasks for each core of the cluster: one running, and one queued."""

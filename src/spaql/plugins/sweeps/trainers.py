@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from spaql.agents import Agent, agent_type, check_settings
-from spaql.agents.agent_file import load_agent
+from spaql.agents.agent_file import load
 from spaql.agents.run_folder import save_run
 from spaql.controllers import Policy
 from spaql.entry_points import find_declared, load_declared
@@ -102,9 +102,10 @@ def _begun(run: Run, checkpoint: Path) -> Agent:
     make = agent_type(run.algorithm)
     check_environment(run.problem)  # imports its module, without which a checkpoint has no compiled dynamics
     try:
-        return load_agent(checkpoint, parallel=run.settings.get("parallel", False))
+        agent: Agent = load(checkpoint, parallel=run.settings.get("parallel", False))
     except ArchiveError:
         return make(run.problem, seed=run.agent_seed, **run.settings)
+    return agent
 
 
 def _left(run: Run, agent: Agent) -> tuple[int | None, int | None]:

@@ -28,8 +28,7 @@ from spaql.controllers import Controller
 from spaql.kernels.numerics import Floats
 from spaql.problems import Dynamics
 from spaql.problems.disturbances import Perturbation
-from spaql.problems.perturbed import perturbed
-from spaql.problems.setpoint_steps import SetpointSteps, with_setpoint_steps
+from spaql.problems.variants import SetpointSteps, perturbed, with_setpoint_steps
 from spaql.simulate import Phase
 
 BEFORE_CHOICE = ("measure", "swing_up", "race", "all", "remove", "leaves", "choose")

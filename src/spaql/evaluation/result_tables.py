@@ -1,4 +1,4 @@
-"""Measures of closed loops as rows of tables, one row for each controller."""
+"""Results of evaluations as rows of tables."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from spaql.evaluation.beside import Judged
 from spaql.evaluation.control import BAND
+from spaql.evaluation.robustness import RobustnessRow
+from spaql.evaluation.stress import StressTest
 from spaql.formatting import duration, number, places, with_interval
 from spaql.tables import TextTable
 
@@ -146,3 +148,37 @@ def _share(value: float, digits: int = 1) -> str:
 
 def _value(value: float, unit: str) -> str:
     return "" if math.isnan(value) else f"{value:.3g} {unit}".rstrip()
+
+
+def worst_cells(result: StressTest, k: int) -> TextTable:
+    """Return the k worst starts, one row each."""
+    rows = []
+    for rank, episode in enumerate(result.worst(k), 1):
+        start = {name: f"{x:.3f}" for name, x in zip(result.names, episode.start, strict=True)}
+        rows.append(
+            {
+                "": f"{rank}",
+                "return": number(episode.total, result.digits),
+                "steps": f"{episode.length}",
+                **start,
+            }
+        )
+    return rows
+
+
+def robustness_cells(rows: Sequence[RobustnessRow]) -> TextTable:
+    """Return the rows of a robustness table; the first one is nominal."""
+    return [
+        {
+            "change": row.change,
+            "return": with_interval(row.mean, row.ci95),
+            "worst": number(row.worst, places(row.mean, row.ci95)),
+            "against nominal": _signed(row.difference, row.difference_ci95) if i else "",
+        }
+        for i, row in enumerate(rows)
+    ]
+
+
+def _signed(difference: float, half: float) -> str:
+    """Return a difference with its sign and interval."""
+    return f"{'+' if math.copysign(1, difference) > 0 else ''}{with_interval(difference, half)}"
