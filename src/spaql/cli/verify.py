@@ -100,14 +100,14 @@ def verify(
         require("The map", "plot")
     if certificate is not None:
         load_hook("save_certificate")  # fails before the search if it is not installed
-    import spaql
     from spaql.verify.run import closed_loop
+    from spaql.verify.run import verify as prove
 
     agent = read_to_play(existing_run(run))
     statement = _statement(closed_loop(agent, delayed=delayed), asked)
     bar = _Bar(seconds, show=not quiet)
     try:
-        verdict = spaql.verify(agent, statement=statement, seconds=seconds, progress=bar, **options)
+        verdict = prove(agent, statement=statement, seconds=seconds, progress=bar, **options)
     finally:
         bar.close()
     files, about, missing = _write(verdict, map_file, axes, certificate)
