@@ -194,6 +194,7 @@ def grow(search: SearchState, rng: Rng) -> None:
     room = _GROW * search.budget - search.spent
     each = max((_GROW - _POLISH) * search.budget / _ROUNDS, _FIELD * _GROWTH_EPISODES * evaluator.length)
     if room > _LAST_ROUND * each:
+        each = min(each, room)
         best = search.racers[0]
         begun = evaluator.steps
         field = [best, *screened(search, best.found, _FIELD - 1, _SCREENING * each, rng)]
