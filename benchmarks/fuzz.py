@@ -54,7 +54,7 @@ from spaql.plugins.sweeps.results_command import summarise
 from spaql.plugins.sweeps.store import RunStore
 from spaql.plugins.sweeps.study import read_study
 from spaql.plugins.sweeps.table import results
-from spaql.spaces import describe
+from spaql.spaces import names as space_names
 from studies import parser
 
 FORBIDDEN = (
@@ -318,7 +318,7 @@ READERS = (
     agent,
     problem_file,
     controller_file,
-    describe,
+    space_names,
     history,
     replay,
     design,

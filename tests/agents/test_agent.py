@@ -148,7 +148,7 @@ def test_loading_checks_the_algorithm(tmp_path) -> None:
     agent = spaql.AQL("cartpole200", rollouts=1, seed=0).learn(iterations=1, progress_bar=False)
     agent.save(tmp_path / "a.spaql")
     assert isinstance(spaql.AQL.load(tmp_path / "a.spaql"), spaql.AQL)
-    with pytest.raises(spaql.SettingError, match="AQL agent"):
+    with pytest.raises(spaql.SettingError, match="contains AQL, not SPAQL"):
         spaql.SPAQL.load(tmp_path / "a.spaql")
 
 

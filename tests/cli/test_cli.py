@@ -121,7 +121,7 @@ def test_evaluate() -> None:
         (("train", "MountainCar-v0", "--algo", "spaql-ts"), 1, "regulates to a reference"),
         (("train", "cartpole200", "--algo", "aql", "--metric", "infinity"), 1, "aql has no setting 'metric'"),
         (("train", "cartpole200", "--algo", "spaql", "--rollouts", "0"), 1, "at least 1"),
-        (("train", "cartpole200", "--reference", "a,b"), 2, "commas"),
+        (("train", "cartpole200", "--reference", "a,b"), 2, "no list of numbers"),
         (("train", "cartpole200", "--scaling", "4"), 1, "leave out --scaling, or give --algo aql or spaql"),
         (("train", "cartpole200", "--iterations", "3", "--steps", "9"), 2, "not both"),
         (("train", "cartpole200", "--steps", "5e3"), 2, "not a valid integer"),
@@ -147,7 +147,7 @@ def test_a_run_is_never_overwritten() -> None:
 def test_help_of_every_command() -> None:
     assert "Getting started" in spaql_command("--help").stdout
     for command in main.list_commands(click.Context(main)):
-        assert command in spaql_command("--help").stdout
+        assert command in spaql_command("--help-all").stdout
         shown = spaql_command(command, "--help").stdout
         assert "spaql " in shown.split("Options:")[0].split("\n", 1)[1], f"{command} shows no example"
         assert max(map(len, shown.splitlines())) <= 80, f"the help of {command} is too wide"

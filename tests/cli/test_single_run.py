@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("evaluate one.spaql --episodes 1", ["ci95"]),
         ("simplify one.spaql --episodes 1", ["trees", 0, "ci95"]),
-        ("results study", ["groups", 0, "fresh_return", "ci95"]),
+        ("study results study", ["groups", 0, "fresh_return", "ci95"]),
     ],
 )
 def test_commands_print_the_value_alone(

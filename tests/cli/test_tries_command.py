@@ -125,7 +125,7 @@ def test_tries_are_gone_on_with_to_the_same_bytes() -> None:
         (
             ("--tries", "2", "--selection-episodes", "0"),
             1,
-            "selection_episodes is 0",
+            "--selection-episodes is 0",
         ),
     ],
 )

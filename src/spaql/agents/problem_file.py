@@ -131,6 +131,8 @@ def _log(log: Any) -> dict[str, Any] | None:
     """Read how a problem was made from a log; most were not."""
     if log is None:
         return None
+    if isinstance(log["files"], str):
+        raise ArchiveError(f"The file has {log['files']!r} where the names of files of a log should be.")
     stored_names("log", log["files"])
     for name in ("rows", "steps"):
         number(log, name, 0, whole=True)
