@@ -14,6 +14,9 @@ from spaql.errors import SpaqlError
 # SDL is pulled in by Gymnasium's renderers; no test opens a window.
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
+# A worker of xdist has the width of a terminal, to which commands would fit their tables.
+os.environ.pop("COLUMNS", None)
+
 # How long an example takes says more of the machine, and of what is compiled, than of the code.
 settings.register_profile("spaql", deadline=None, max_examples=thorough(150))
 settings.load_profile("spaql")

@@ -204,5 +204,5 @@ def test_a_package_with_a_fault_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_name_that_two_packages_declare_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     declare(tmp_path, "other", "[spaql.targets]\nlua = other:Lua\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(spaql.SettingError, match="is declared by other and spaql-example: uninstall all but one"):
+    with pytest.raises(spaql.SettingError, match="declared by other and spaql-example: uninstall all but"):
         spaql.export.find_exporter("lua")

@@ -328,7 +328,8 @@ class Agent(Readable):
         """Read a model file, or a run folder, of this algorithm."""
         agent = load(path, env)
         if not isinstance(agent, cls):
-            raise SettingError(f"The file contains {type(agent).__name__}, not {cls.__name__}: read it with spaql.load.")
+            held = type(agent).__name__
+            raise SettingError(f"The file contains {held}, not {cls.__name__}: read it with spaql.load.")
         return agent
 
 
