@@ -109,7 +109,7 @@ def test_a_discrete_controller_with_memory_is_read_back() -> None:
     assert_read_back(controller, np.random.default_rng(0).uniform(-1, 1, (300, 1)))
 
 
-HOSTILE = ("a", "s", "if x", "sin(angle)", "x - y", "min", "a sample before [m/s]", "2 # 3", "of", "or [1]")
+HOSTILE = ("a", "s", "x if", "sin(angle)", "x - y", "min", "a sample before [m/s]", "2 # 3", "of", "or [1]")
 
 
 @given(st.permutations(HOSTILE), st.data())
