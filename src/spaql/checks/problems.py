@@ -170,7 +170,7 @@ def check_problem(env: EnvironmentLike, **options: Any) -> CheckReport:
     Examples
     --------
     >>> report = check_problem("cartpole200")
-    >>> bool(report), report["rewards are finite"].outcome
+    >>> bool(report), report["rewards are numbers"].outcome
     (True, 'passed')
     """
     subject = env if isinstance(env, str) else getattr(env, "name", None) or getattr(env, "id", None)

@@ -76,7 +76,7 @@ def equations_text(plant: Dynamics) -> str:
     --------
     >>> import spaql
     >>> print(equations_text(spaql.make_problem("CartPole-v1").dynamics).splitlines()[0])
-    @njit
+    def start_cartpole(rng: np.random.Generator) -> Four:
     """
     functions = dict.fromkeys(map(plain_function, (plant.start, plant.step, plant.observe)))
     try:
