@@ -218,7 +218,6 @@ def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Call
     blank = (0.0,) * n
     loads = tuple(number for number, *_ in declared.loads) or (0,)
     noise = declared.action_noise
-    has_noise = any(noise)
     n_seen = len(declared.noise)  # the first draws of a step are those of its observation
     limited = declared.limits_rate
     has_gain = at.delay > at.gains
@@ -232,15 +231,20 @@ def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Call
     n_line = at_gains - n_plain
     n_before = at.end - at.before
 
+    def noisy(state: Any, j: Any, x: Any) -> Any:
+        return x + noise[j] * normal_at(step_key(state[key], state[count]), n_seen + j)
+
+    def as_given(state: Any, j: Any, x: Any) -> Any:
+        return x
+
+    received = callable_by_kernels(noisy if any(noise) else as_given)  # what a step names is traced
+
     def disturbed_step(state: Any, action: Any) -> Any:
         asked = blank
         sent = blank
         for j in range(n):
             asked = with_number(asked, j, action[j])
-            x = action[j]
-            if has_noise:
-                x += noise[j] * normal_at(step_key(state[key], state[count]), n_seen + j)
-            x = min(max(x, low[j]), high[j])
+            x = min(max(received(state, j, action[j]), low[j]), high[j])
             if has_gain:
                 x = min(max(x * state[at_gains + j], low[j]), high[j])
             if limited:
@@ -277,16 +281,22 @@ def _listed_step(declared: Disturbances, call: Callable[..., Any], at: _Places) 
     n_line = at_gains - n_plain
     n_before = at.end - at.before
     replaced = declared.action_noise
-    has_noise = any(replaced)
     n = len(replaced)
     n_seen = len(declared.noise)  # the first draws of a step are those of its observation
 
+    def noisy(state: Any, action: Any) -> Any:
+        now = step_key(state[key], state[count])
+        if uniform_at(now, 2 * n_seen) < replaced[int(action)]:
+            return float(int(n * uniform_at(now, 2 * n_seen + 1)))
+        return float(action)
+
+    def as_given(state: Any, action: Any) -> Any:
+        return float(action)
+
+    received = callable_by_kernels(noisy if any(replaced) else as_given)  # what a step names is traced
+
     def disturbed_step(state: Any, action: Any) -> Any:
-        if has_noise:
-            now = step_key(state[key], state[count])
-            if uniform_at(now, 2 * n_seen) < replaced[int(action)]:
-                action = int(n * uniform_at(now, 2 * n_seen + 1))
-        line = (float(action), *state[n_plain:at_gains])
+        line = (received(state, action), *state[n_plain:at_gains])
         delay = int(state[at_delay]) if draws_delay else most
         after, reward, terminated = call(state, int(line[delay]))
         rest = (*state[at_gains:count], state[count] + 1.0)
