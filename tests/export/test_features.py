@@ -29,7 +29,7 @@ from spaql.export import ExportedPolicy, equivalence
 from spaql.export.equivalence import Compared, EquivalenceError, check_equivalence, comparisons
 from spaql.export.languages.python import Python
 from spaql.export.machine import Machine, machine_of
-from spaql.export.test_states import BOUNDARIES
+from spaql.export.test_states import FOUND
 
 STATIC = (
     Error("error", "set-point", "level"),
@@ -116,7 +116,7 @@ def test_features_without_memory_are_the_same_in_every_target(
     compared = comparisons_of_static(is_listed, number)
     monkeypatch.setattr(equivalence, "comparisons", lambda *arguments, **options: compared)
     points = check(TARGETS[kind], machine_of_static(is_listed, number), tmp_path)
-    assert points[BOUNDARIES] > 1000
+    assert points[FOUND] > 1000
 
 
 @pytest.mark.parametrize("actions", [BOX, LISTED], ids=["range", "list"])

@@ -80,6 +80,8 @@ def _found(machine: Machine, rng: np.random.Generator) -> NDArray[Any]:
 
     Pairs of points between which a boundary lies differ in one component, or in all. A round starts from a
     point of each leaf that was found before, so that it comes to leaves that random points rarely hit.
+    Numbers about 0 have the finest steps, with which sums come to a threshold to the last bit, in single
+    precision too: at last, another component is 0 in each pair, and from the boundary it alone is moved.
     """
     number = machine.number
     memory = machine.arrays.new_memories(_BISECTED)
@@ -96,6 +98,14 @@ def _found(machine: Machine, rng: np.random.Generator) -> NDArray[Any]:
             break
         decided = branch(machine, found, machine.arrays.new_memories(len(found)))
         starts = found[np.unique(decided, axis=0, return_index=True)[1]]
+    if not len(found):
+        return found
+    order = rng.permuted(np.tile(np.arange(found.shape[1]), (_BISECTED, 1)), axis=1)
+    first = np.where(order == 1, found.dtype.type(0), found[rng.integers(len(found), size=_BISECTED)])
+    for moved in (order == 0, order == 1):
+        second = np.where(moved, number.inputs(random_points(machine.controller, _BISECTED, rng)), first)
+        crossed = bisect(lambda batch: branch(machine, batch, memory), first, second)
+        found = np.concatenate([found, first[crossed], second[crossed]])
     return np.unique(found, axis=0)
 
 
