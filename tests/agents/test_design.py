@@ -80,7 +80,7 @@ def test_the_wrong_reader_says_which_is_right(
     design.save(tmp_path / "controller.spaql")
     with pytest.raises(spaql.ArchiveError, match=r"spaql\.load"):
         spaql.Design.load(tmp_path / "agent.spaql")
-    with pytest.raises(spaql.SettingError, match=r"contains a Design: .* spaql\.load"):
+    with pytest.raises(spaql.SettingError, match=r"contains Design, not SPAQL: .* spaql\.load"):
         spaql.SPAQL.load(tmp_path / "controller.spaql")
 
 
